@@ -18,7 +18,7 @@ use swiftwater_media::protection::{Protector, SchemeTables};
 use swiftwater_media::session::{Coding, SessionConfig};
 use swiftwater_media::source::SourceSpec;
 use swiftwater_quic::policy::{
-    Datum, Hints, Occasion, OutstandingRange, PacketOutcome, PathView, Reinjection, Reinjector,
+    DataRange, Hints, Occasion, OutstandingRange, PacketOutcome, PathView, Reinjection, Reinjector,
     Repair,
 };
 use swiftwater_units::{Bandwidth, ByteCount, Instant, StreamId};
@@ -28,9 +28,9 @@ use swiftwater_units::{Bandwidth, ByteCount, Instant, StreamId};
 struct Heard {
     new_bytes: u64,
     outcomes: u64,
-    retransmitted: BTreeMap<Datum, u32>,
-    replicas: BTreeMap<Datum, u32>,
-    ended: BTreeSet<Datum>,
+    retransmitted: BTreeMap<DataRange, u32>,
+    replicas: BTreeMap<DataRange, u32>,
+    ended: BTreeSet<DataRange>,
     after_end: u64,
     occasions: BTreeMap<String, u64>,
 }
@@ -41,7 +41,7 @@ struct Heard {
 struct Copies {
     copies: u32,
     silence: Duration,
-    queue: Vec<(Datum, Instant, u32)>,
+    queue: Vec<(DataRange, Instant, u32)>,
     heard: Arc<Mutex<Heard>>,
 }
 
@@ -60,28 +60,28 @@ impl Reinjector for Copies {
         let mut heard = self.heard.lock().unwrap();
         match *event {
             Repair::Retransmitted {
-                datum,
+                range,
                 first_sent_at,
                 lost_at,
                 round,
                 ..
             } => {
                 assert!(first_sent_at <= lost_at && lost_at <= now);
-                heard.after_end += u64::from(heard.ended.contains(&datum));
-                let rounds = heard.retransmitted.entry(datum).or_insert(0);
+                heard.after_end += u64::from(heard.ended.contains(&range));
+                let rounds = heard.retransmitted.entry(range).or_insert(0);
                 *rounds += 1;
                 assert_eq!(*rounds, round);
                 if round == 1 && self.copies > 0 {
-                    self.queue.push((datum, now, self.copies));
+                    self.queue.push((range, now, self.copies));
                 }
             }
-            Repair::ReplicaSent { datum } => {
-                heard.after_end += u64::from(heard.ended.contains(&datum));
-                *heard.replicas.entry(datum).or_insert(0) += 1;
+            Repair::ReplicaSent { range } => {
+                heard.after_end += u64::from(heard.ended.contains(&range));
+                *heard.replicas.entry(range).or_insert(0) += 1;
             }
-            Repair::Recovered { datum, .. } | Repair::Abandoned { datum } => {
-                assert!(heard.ended.insert(datum), "{datum:?} ended twice");
-                self.queue.retain(|entry| entry.0 != datum);
+            Repair::Recovered { range, .. } | Repair::Abandoned { range } => {
+                assert!(heard.ended.insert(range), "{range:?} ended twice");
+                self.queue.retain(|entry| entry.0 != range);
             }
             Repair::Split { .. } => unreachable!("packets have one size"),
         }
@@ -109,9 +109,9 @@ impl Reinjector for Copies {
         if !matches!(occasion, Occasion::SpareRoom | Occasion::Timer) {
             return;
         }
-        for (datum, since, left) in &mut self.queue {
+        for (range, since, left) in &mut self.queue {
             if due(*since) {
-                out.push(datum.reinjection());
+                out.push(range.reinjection());
                 (*since, *left) = (now, *left - 1);
             }
         }
@@ -160,7 +160,7 @@ fn reliable() -> SessionConfig {
 }
 
 #[test]
-fn no_datum_gets_more_copies_than_asked_for() {
+fn no_data_range_gets_more_copies_than_asked_for() {
     for copies in 0..4 {
         let (report, heard) = run(copies, Bandwidth::from_mbps(10), reliable());
         let heard = heard.lock().unwrap();

@@ -1,13 +1,13 @@
 //! ART: adaptive redundancy of retransmissions (Li et al., ICNP 2023; code at litonglab/quic-art).
 //!
 //! Whenever a loss is retransmitted, further copies follow. How many depends on the retransmission
-//! round of the datum: each round has a level, raised when the last copies got through so badly that
+//! round of the data range: each round has a level, raised when the last copies got through so badly that
 //! less than one of that many would arrive, lowered when two or more would. The copies after the
 //! first leave at random times within one least round-trip time of the detection.
 //!
-//! The level of a round is the connection's, not the datum's, as in the released code. Settled here:
+//! The level of a round is the connection's, not the data range's, as in the released code. Settled here:
 //! a probe timeout is no loss; the copies of a round that haven't left when the next one begins are
-//! dropped; the newest copy of a datum is watched for loss, as with AutoRec. The bound on the spread
+//! dropped; the newest copy of a data range is watched for loss, as with AutoRec. The bound on the spread
 //! that the talk names (a burst of loss) is not in the code and not here.
 //!
 //! Which fates count is not clear. The released code remembers those of copies only; then, at
@@ -21,8 +21,8 @@ use std::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use swiftwater_quic::policy::{
-    ConfigureError, Datum, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathView,
-    Reinjection, Reinjector, ReinjectorReport, Repair, RepairCause,
+    ConfigureError, DataRange, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome,
+    PathView, Reinjection, Reinjector, ReinjectorReport, Repair, RepairCause,
 };
 use swiftwater_tunable::{ParameterValue, Tunable, tunable};
 use swiftwater_units::Instant;
@@ -74,7 +74,7 @@ pub struct ArtConfig {
     /// Most copies of a round, its retransmission included, 1 to 100; default 39, the level that
     /// round 20 starts from. The released code has no bound.
     pub max_copies: u32,
-    /// Seed of the random times. Connections differ by the first datum that they lose and when.
+    /// Seed of the random times. Connections differ by the first data range that they lose and when.
     pub seed: u64,
 }
 
@@ -185,15 +185,15 @@ impl Art {
     }
 
     /// Plans `count` copies at random times from now until `until`.
-    fn plan(&mut self, datum: Datum, count: u32, now: Instant, until: Instant) {
+    fn plan(&mut self, range: DataRange, count: u32, now: Instant, until: Instant) {
         let window = until.saturating_since(now).as_nanos();
         let seed = self.config.seed;
         let rng = self.rng.get_or_insert_with(|| {
             let mut key = [0; 32];
             key[..8].copy_from_slice(&seed.to_le_bytes());
             key[8..16].copy_from_slice(&now.as_nanos().to_le_bytes());
-            key[16..24].copy_from_slice(&datum.stream.get().to_le_bytes());
-            key[24..].copy_from_slice(&datum.offset.to_le_bytes());
+            key[16..24].copy_from_slice(&range.stream.get().to_le_bytes());
+            key[24..].copy_from_slice(&range.offset.to_le_bytes());
             ChaCha8Rng::from_seed(key)
         });
         let mut departures = Vec::new();
@@ -203,37 +203,37 @@ impl Art {
             departures.push((now + after, self.queue.ticket()));
         }
         departures.sort_unstable_by(|a, b| b.cmp(a));
-        self.enter(datum, departures);
+        self.enter(range, departures);
     }
 
-    /// Enters the copies of a datum, the next one last; none are in the queue.
-    fn enter(&mut self, datum: Datum, departures: Vec<Departure>) {
+    /// Enters the copies of a data range, the next one last; none are in the queue.
+    fn enter(&mut self, range: DataRange, departures: Vec<Departure>) {
         let Some(&(at, ticket)) = departures.last() else {
             return;
         };
         self.queued += departures.len();
-        self.queue.insert(&datum, departures);
-        self.queue.set_due_as(&datum, at, ticket);
+        self.queue.insert(&range, departures);
+        self.queue.set_due_as(&range, at, ticket);
     }
 
-    /// Takes all copies of a datum out of the queue.
-    fn cancel(&mut self, datum: &Datum) -> Vec<Departure> {
-        let departures = self.queue.remove(datum).unwrap_or_default();
+    /// Takes all copies of a data range out of the queue.
+    fn cancel(&mut self, range: &DataRange) -> Vec<Departure> {
+        let departures = self.queue.remove(range).unwrap_or_default();
         self.queued -= departures.len();
         departures
     }
 
-    fn split(&mut self, datum: &Datum, at: u32) {
-        let departures = self.cancel(datum);
-        if at == 0 || at >= datum.len {
+    fn split(&mut self, range: &DataRange, at: u32) {
+        let departures = self.cancel(range);
+        if at == 0 || at >= range.len {
             return;
         }
-        let rest = Datum {
-            offset: datum.offset + u64::from(at),
-            len: datum.len - at,
-            ..*datum
+        let rest = DataRange {
+            offset: range.offset + u64::from(at),
+            len: range.len - at,
+            ..*range
         };
-        self.enter(Datum { len: at, ..*datum }, departures.clone());
+        self.enter(DataRange { len: at, ..*range }, departures.clone());
         self.enter(rest, departures);
     }
 }
@@ -243,7 +243,7 @@ impl Reinjector for Art {
         false
     }
 
-    fn wants(&self, occasion: Occasion) -> bool {
+    fn is_asked_on(&self, occasion: Occasion) -> bool {
         occasion == Occasion::Timer
     }
 
@@ -262,22 +262,22 @@ impl Reinjector for Art {
     fn on_repair(&mut self, now: Instant, event: &Repair) {
         match *event {
             Repair::Retransmitted {
-                datum,
+                range,
                 lost_at,
                 round,
                 cause: RepairCause::Loss,
                 ..
             } => {
-                self.cancel(&datum);
+                self.cancel(&range);
                 let copies = self.adapt(round);
                 // Later rounds count as found lost when they are retransmitted: events say no more.
                 let found_at = if round == 1 { lost_at } else { now };
-                self.plan(datum, copies - 1, now, found_at + self.min_rtt);
+                self.plan(range, copies - 1, now, found_at + self.min_rtt);
             }
-            Repair::Recovered { datum, .. } | Repair::Abandoned { datum } => {
-                self.cancel(&datum);
+            Repair::Recovered { range, .. } | Repair::Abandoned { range } => {
+                self.cancel(&range);
             }
-            Repair::Split { datum, at } => self.split(&datum, at),
+            Repair::Split { range, at } => self.split(&range, at),
             Repair::Retransmitted { .. } | Repair::ReplicaSent { .. } => {}
         }
     }
@@ -294,12 +294,12 @@ impl Reinjector for Art {
         if occasion != Occasion::Timer {
             return;
         }
-        while let Some((datum, _)) = self.queue.first().filter(|(_, at)| *at <= now) {
-            let mut departures = self.cancel(&datum);
+        while let Some((range, _)) = self.queue.first().filter(|(_, at)| *at <= now) {
+            let mut departures = self.cancel(&range);
             departures.pop();
-            self.enter(datum, departures);
+            self.enter(range, departures);
             // Nothing is kept of a copy that was asked for, so a rejected one is forgotten.
-            out.push(datum.reinjection());
+            out.push(range.reinjection());
         }
     }
 

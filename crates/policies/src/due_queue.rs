@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use swiftwater_quic::policy::Datum;
+use swiftwater_quic::policy::DataRange;
 use swiftwater_units::{Instant, StreamId};
 
 /// What identifies a range: no two of a connection overlap.
 type Key = (StreamId, u64);
 
-fn key(datum: &Datum) -> Key {
-    (datum.stream, datum.offset)
+fn key(range: &DataRange) -> Key {
+    (range.stream, range.offset)
 }
 
 #[derive(Clone, Debug)]
@@ -56,30 +56,30 @@ impl<T> DueQueue<T> {
     }
 
     /// The state of a range.
-    pub fn get(&self, datum: &Datum) -> Option<&T> {
-        self.ranges.get(&key(datum)).map(|slot| &slot.value)
+    pub fn get(&self, range: &DataRange) -> Option<&T> {
+        self.ranges.get(&key(range)).map(|slot| &slot.value)
     }
 
     /// The state of a range, to be changed.
-    pub fn get_mut(&mut self, datum: &Datum) -> Option<&mut T> {
-        self.ranges.get_mut(&key(datum)).map(|slot| &mut slot.value)
+    pub fn get_mut(&mut self, range: &DataRange) -> Option<&mut T> {
+        self.ranges.get_mut(&key(range)).map(|slot| &mut slot.value)
     }
 
     /// Adds a range, which isn't due; what was known of it is replaced.
-    pub fn insert(&mut self, datum: &Datum, value: T) {
-        self.clear_due(datum);
+    pub fn insert(&mut self, range: &DataRange, value: T) {
+        self.clear_due(range);
         let slot = Slot {
-            len: datum.len,
+            len: range.len,
             value,
             due: None,
         };
-        self.ranges.insert(key(datum), slot);
+        self.ranges.insert(key(range), slot);
     }
 
     /// Forgets a range; returns its state, if it was known.
-    pub fn remove(&mut self, datum: &Datum) -> Option<T> {
-        self.clear_due(datum);
-        self.ranges.remove(&key(datum)).map(|slot| slot.value)
+    pub fn remove(&mut self, range: &DataRange) -> Option<T> {
+        self.clear_due(range);
+        self.ranges.remove(&key(range)).map(|slot| slot.value)
     }
 
     /// The next number in the order of calls.
@@ -89,15 +89,15 @@ impl<T> DueQueue<T> {
     }
 
     /// A known range is due at `at`, behind others of that time.
-    pub fn set_due(&mut self, datum: &Datum, at: Instant) {
+    pub fn set_due(&mut self, range: &DataRange, at: Instant) {
         let ticket = self.ticket();
-        self.set_due_as(datum, at, ticket);
+        self.set_due_as(range, at, ticket);
     }
 
     /// A known range is due at `at`, among others of that time at the place of `ticket`.
-    pub fn set_due_as(&mut self, datum: &Datum, at: Instant, ticket: u64) {
-        self.clear_due(datum);
-        let key = key(datum);
+    pub fn set_due_as(&mut self, range: &DataRange, at: Instant, ticket: u64) {
+        self.clear_due(range);
+        let key = key(range);
         if let Some(slot) = self.ranges.get_mut(&key) {
             slot.due = Some((at, ticket));
             self.line.insert((at, ticket, key));
@@ -105,34 +105,36 @@ impl<T> DueQueue<T> {
     }
 
     /// A range isn't due any more.
-    pub fn clear_due(&mut self, datum: &Datum) {
-        let key = key(datum);
+    pub fn clear_due(&mut self, range: &DataRange) {
+        let key = key(range);
         if let Some((at, ticket)) = self.ranges.get_mut(&key).and_then(|slot| slot.due.take()) {
             self.line.remove(&(at, ticket, key));
         }
     }
 
     /// The range that is due first, and when.
-    pub fn first(&self) -> Option<(Datum, Instant)> {
+    pub fn first(&self) -> Option<(DataRange, Instant)> {
         let (at, _, key) = self.line.first()?;
-        Some((self.datum(*key)?, *at))
+        Some((self.data_range(*key)?, *at))
     }
 
     /// Takes the range that is due first out of the line; it stays known.
-    pub fn pop_first(&mut self) -> Option<Datum> {
+    pub fn pop_first(&mut self) -> Option<DataRange> {
         let (_, _, key) = self.line.pop_first()?;
         if let Some(slot) = self.ranges.get_mut(&key) {
             slot.due = None;
         }
-        self.datum(key)
+        self.data_range(key)
     }
 
     /// Ranges that are due by `now`, with the time, the longest due first.
-    pub fn due_by(&self, now: Instant) -> impl Iterator<Item = (Datum, Instant, &T)> {
+    pub fn due_by(&self, now: Instant) -> impl Iterator<Item = (DataRange, Instant, &T)> {
         self.line
             .iter()
             .take_while(move |(at, _, _)| *at <= now)
-            .filter_map(|(at, _, key)| Some((self.datum(*key)?, *at, &self.ranges.get(key)?.value)))
+            .filter_map(|(at, _, key)| {
+                Some((self.data_range(*key)?, *at, &self.ranges.get(key)?.value))
+            })
     }
 
     /// Ranges for which `keep` is false are not due any more.
@@ -150,9 +152,9 @@ impl<T> DueQueue<T> {
         });
     }
 
-    fn datum(&self, key: Key) -> Option<Datum> {
+    fn data_range(&self, key: Key) -> Option<DataRange> {
         let (stream, offset) = key;
-        self.ranges.get(&key).map(|slot| Datum {
+        self.ranges.get(&key).map(|slot| DataRange {
             stream,
             offset,
             len: slot.len,
@@ -163,8 +165,8 @@ impl<T> DueQueue<T> {
 impl<T: Clone> DueQueue<T> {
     /// A range became two: its first `at` bytes and the rest, both with its state and due at its time.
     /// False, and nothing happens, if it isn't known or `at` isn't inside.
-    pub fn split(&mut self, datum: &Datum, at: u32) -> bool {
-        let Some(slot) = self.ranges.get_mut(&key(datum)) else {
+    pub fn split(&mut self, range: &DataRange, at: u32) -> bool {
+        let Some(slot) = self.ranges.get_mut(&key(range)) else {
             return false;
         };
         if at == 0 || at >= slot.len {
@@ -175,7 +177,7 @@ impl<T: Clone> DueQueue<T> {
             ..slot.clone()
         };
         slot.len = at;
-        let rest_key = (datum.stream, datum.offset + u64::from(at));
+        let rest_key = (range.stream, range.offset + u64::from(at));
         if let Some((time, ticket)) = rest.due {
             self.line.insert((time, ticket, rest_key));
         }

@@ -44,7 +44,7 @@ impl Reinjector for Failover {
         false
     }
 
-    fn wants(&self, occasion: Occasion) -> bool {
+    fn is_asked_on(&self, occasion: Occasion) -> bool {
         matches!(occasion, Occasion::PathDown(_))
     }
 

@@ -3,13 +3,13 @@
 mod support;
 
 use swiftwater_policies::{Art, ArtConfig};
-use swiftwater_quic::policy::{Datum, Occasion, PacketFate, Reinjector, Repair, RepairCause};
+use swiftwater_quic::policy::{DataRange, Occasion, PacketFate, Reinjector, Repair, RepairCause};
 use swiftwater_units::Instant;
 
-use support::{ReinjectorDriver, at, datum, drive};
+use support::{ReinjectorDriver, at, data_range, drive};
 
 /// Milliseconds after now at which each copy leaves.
-fn departures(driver: &mut ReinjectorDriver) -> Vec<(u128, Datum)> {
+fn departures(driver: &mut ReinjectorDriver) -> Vec<(u128, DataRange)> {
     let start = driver.now;
     let mut all = Vec::new();
     while let Some(deadline) = driver.policy.next_deadline() {
@@ -19,7 +19,7 @@ fn departures(driver: &mut ReinjectorDriver) -> Vec<(u128, Datum)> {
             driver
                 .send(Occasion::Timer)
                 .into_iter()
-                .map(|datum| (after, datum)),
+                .map(|range| (after, range)),
         );
     }
     all
@@ -46,7 +46,7 @@ fn levels_start_from_odd_numbers() {
 fn without_losses_of_copies_there_are_none() {
     let mut driver = art();
     // E = 1: one copy of one arrives, which is enough.
-    driver.retransmit(datum(0));
+    driver.retransmit(data_range(0));
     assert_eq!(departures(&mut driver), []);
     assert!(!driver.policy.wants_spare_room());
 }
@@ -58,13 +58,13 @@ fn a_lost_copy_in_ten_makes_the_level_two_until_it_is_forgotten() {
     assert!((driver.report().loss_rate - 0.1).abs() < 1e-12);
     // E = 0.9: up to 2; then E = 1.8 keeps it.
     for nth in 0..2 {
-        driver.retransmit(datum(nth));
+        driver.retransmit(data_range(nth));
         assert_eq!(driver.level(), 1);
         assert_eq!(departures(&mut driver).len(), 1);
     }
     // Ten copies later E = 2: down to 1.
     driver.outcomes(&[(PacketFate::Acked, 10)], true);
-    driver.retransmit(datum(3));
+    driver.retransmit(data_range(3));
     assert_eq!(driver.level(), 0);
     assert_eq!(departures(&mut driver), []);
 }
@@ -81,7 +81,7 @@ fn first_transmissions_need_not_count() {
 fn by_default_every_packet_counts() {
     let mut driver = drive("art");
     driver.outcomes(&[(PacketFate::Acked, 9), (PacketFate::Lost, 1)], false);
-    driver.retransmit(datum(0));
+    driver.retransmit(data_range(0));
     assert_eq!(
         departures(&mut driver).len(),
         1,
@@ -93,13 +93,13 @@ fn by_default_every_packet_counts() {
 fn a_higher_round_has_a_higher_level() {
     let mut driver = art();
     driver.outcomes(&[(PacketFate::Acked, 5), (PacketFate::Lost, 5)], true);
-    driver.retransmit_as(datum(0), 3, 300, RepairCause::Loss);
+    driver.retransmit_as(data_range(0), 3, 300, RepairCause::Loss);
     // E = 5 * 0.5 is at least 2: 4 copies, the retransmission among them.
     assert_eq!(departures(&mut driver).len(), 3);
-    driver.retransmit_as(datum(1), 3, 300, RepairCause::Loss);
+    driver.retransmit_as(data_range(1), 3, 300, RepairCause::Loss);
     // E = 2: 3.
     assert_eq!(departures(&mut driver).len(), 2);
-    driver.retransmit_as(datum(2), 3, 300, RepairCause::Loss);
+    driver.retransmit_as(data_range(2), 3, 300, RepairCause::Loss);
     // E = 1.5.
     assert_eq!(departures(&mut driver).len(), 2);
 }
@@ -110,7 +110,7 @@ fn copies_leave_within_a_least_round_trip_at_various_times() {
     driver.outcomes(&[(PacketFate::Lost, 10)], true);
     let mut all = Vec::new();
     for nth in 0..30 {
-        driver.retransmit_as(datum(nth), 20, 300, RepairCause::Loss);
+        driver.retransmit_as(data_range(nth), 20, 300, RepairCause::Loss);
         all.extend(departures(&mut driver).into_iter().map(|(after, _)| after));
     }
     assert!(all.len() > 1_000);
@@ -124,21 +124,23 @@ fn copies_leave_within_a_least_round_trip_at_various_times() {
 fn what_is_recovered_or_lost_again_has_no_old_copies() {
     let mut driver = art();
     driver.outcomes(&[(PacketFate::Acked, 5), (PacketFate::Lost, 5)], true);
-    driver.retransmit_as(datum(0), 5, 300, RepairCause::Loss);
+    driver.retransmit_as(data_range(0), 5, 300, RepairCause::Loss);
     let planned = driver.report().queued;
     assert!(planned > 3);
-    driver.retransmit_as(datum(0), 5, 400, RepairCause::Loss);
+    driver.retransmit_as(data_range(0), 5, 400, RepairCause::Loss);
     assert!(
         driver.report().queued <= planned,
         "instead, not in addition"
     );
-    driver.recovered(datum(0));
+    driver.recovered(data_range(0));
     assert_eq!(
         (driver.report().queued, driver.policy.next_deadline()),
         (0, None)
     );
-    driver.retransmit_as(datum(0), 5, 300, RepairCause::Loss);
-    let event = Repair::Abandoned { datum: datum(0) };
+    driver.retransmit_as(data_range(0), 5, 300, RepairCause::Loss);
+    let event = Repair::Abandoned {
+        range: data_range(0),
+    };
     driver.policy.on_repair(driver.now, &event);
     assert_eq!(driver.report().queued, 0);
 }
@@ -147,17 +149,17 @@ fn what_is_recovered_or_lost_again_has_no_old_copies() {
 fn a_probe_is_no_loss() {
     let mut driver = art();
     driver.outcomes(&[(PacketFate::Lost, 10)], true);
-    driver.retransmit_as(datum(0), 2, 300, RepairCause::Probe);
+    driver.retransmit_as(data_range(0), 2, 300, RepairCause::Probe);
     assert_eq!(driver.report().queued, 0);
 }
 
 #[test]
-fn both_parts_of_a_split_datum_get_copies() {
+fn both_parts_of_a_split_data_range_get_copies() {
     let mut driver = art();
     driver.outcomes(&[(PacketFate::Acked, 5), (PacketFate::Lost, 5)], true);
-    driver.retransmit(datum(0));
+    driver.retransmit(data_range(0));
     let event = Repair::Split {
-        datum: datum(0),
+        range: data_range(0),
         at: 300,
     };
     driver.policy.on_repair(driver.now, &event);
@@ -174,7 +176,7 @@ fn times(specification: &str, first_loss: Instant) -> Vec<Instant> {
     let mut driver = drive(specification);
     driver.now = first_loss;
     driver.outcomes(&[(PacketFate::Lost, 10)], true);
-    driver.retransmit_as(datum(0), 10, 300, RepairCause::Loss);
+    driver.retransmit_as(data_range(0), 10, 300, RepairCause::Loss);
     let mut all = Vec::new();
     while let Some(deadline) = driver.policy.next_deadline() {
         driver.now = deadline;

@@ -5,10 +5,12 @@ mod support;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use swiftwater_quic::policy::{Datum, Occasion, PacketFate, RejectionReason, Repair, RepairCause};
+use swiftwater_quic::policy::{
+    DataRange, Occasion, PacketFate, RejectionReason, Repair, RepairCause,
+};
 use swiftwater_units::ByteCount;
 
-use support::{ReinjectorDriver, SRTT, datum, drive, millis, named, view};
+use support::{ReinjectorDriver, SRTT, data_range, drive, millis, named, view};
 
 const ACKED: PacketFate = PacketFate::Acked;
 const LOST: PacketFate = PacketFate::Lost;
@@ -18,26 +20,30 @@ const SPURIOUS: PacketFate = PacketFate::Spurious;
 fn the_example_of_the_paper() {
     // Section V-B: level 2; a timed copy, one in off-mode, no third.
     let mut driver = drive("autorec-paper:level=2");
-    driver.retransmit(datum(0));
+    driver.retransmit(data_range(0));
     driver.interval(5);
     assert_eq!(driver.report().silence_threshold, Some(millis(30)));
-    driver.retransmit(datum(1));
+    driver.retransmit(data_range(1));
     assert_eq!(driver.ask(Occasion::LossRetransmitted), []);
     driver.wait(29);
-    assert_eq!(driver.send(Occasion::Timer), [datum(0)], "the older one");
-    driver.recovered(datum(0));
+    assert_eq!(
+        driver.send(Occasion::Timer),
+        [data_range(0)],
+        "the older one"
+    );
+    driver.recovered(data_range(0));
     assert_eq!(driver.deadline_in(), Some(1));
     driver.wait(1);
-    assert_eq!(driver.send(Occasion::Timer), [datum(1)]);
+    assert_eq!(driver.send(Occasion::Timer), [data_range(1)]);
     driver.wait(5);
     assert!(driver.policy.wants_spare_room());
-    assert_eq!(driver.send(Occasion::SpareRoom), [datum(1)]);
+    assert_eq!(driver.send(Occasion::SpareRoom), [data_range(1)]);
     assert!(!driver.policy.wants_spare_room());
     assert_eq!(driver.deadline_in(), None);
     driver.wait(100);
     assert_eq!(driver.send(Occasion::SpareRoom), []);
     assert_eq!(driver.send(Occasion::Timer), []);
-    driver.retransmit_as(datum(1), 2, 190, RepairCause::Loss);
+    driver.retransmit_as(data_range(1), 2, 190, RepairCause::Loss);
     assert_eq!(
         driver.report().queued,
         0,
@@ -48,17 +54,17 @@ fn the_example_of_the_paper() {
 #[test]
 fn a_copy_asked_for_is_not_asked_for_again_before_it_left() {
     let mut driver = drive("autorec-paper:level=3");
-    driver.retransmit(datum(0));
+    driver.retransmit(data_range(0));
     assert_eq!(driver.ask(Occasion::SpareRoom).len(), 1);
     assert!(!driver.policy.wants_spare_room());
     assert_eq!(driver.deadline_in(), None);
     driver.wait(500);
     assert_eq!(driver.ask(Occasion::Timer), []);
-    driver.replica_sent(datum(0));
+    driver.replica_sent(data_range(0));
     assert!(driver.policy.wants_spare_room());
     assert_eq!(driver.ask(Occasion::SpareRoom).len(), 1);
-    driver.recovered(datum(0));
-    driver.replica_sent(datum(0));
+    driver.recovered(data_range(0));
+    driver.replica_sent(data_range(0));
     assert_eq!(driver.report().queued, 0, "it left after all, for nothing");
 }
 
@@ -66,7 +72,7 @@ fn a_copy_asked_for_is_not_asked_for_again_before_it_left() {
 fn a_rejected_copy_is_asked_for_again_after_another_silence() {
     for reason in [RejectionReason::QueueFull, RejectionReason::NoPath] {
         let mut driver = drive("autorec-paper:level=2");
-        driver.retransmit(datum(0));
+        driver.retransmit(data_range(0));
         driver.interval(5);
         let asked = driver.ask(Occasion::Timer);
         assert_eq!(asked.len(), 1);
@@ -74,10 +80,10 @@ fn a_rejected_copy_is_asked_for_again_after_another_silence() {
         assert_eq!(driver.report().queued, 1);
         assert_eq!(driver.deadline_in(), Some(30), "not at once");
         driver.wait(30);
-        assert_eq!(driver.send(Occasion::Timer), [datum(0)]);
+        assert_eq!(driver.send(Occasion::Timer), [data_range(0)]);
         // A rejection counts as no copy: the second is still to come.
         driver.wait(30);
-        assert_eq!(driver.send(Occasion::Timer), [datum(0)]);
+        assert_eq!(driver.send(Occasion::Timer), [data_range(0)]);
         assert_eq!(driver.report().queued, 0);
     }
 }
@@ -85,14 +91,14 @@ fn a_rejected_copy_is_asked_for_again_after_another_silence() {
 #[test]
 fn a_copy_of_what_is_gone_is_not_asked_for_again() {
     let mut driver = drive("autorec-paper:level=2");
-    driver.retransmit(datum(0));
+    driver.retransmit(data_range(0));
     driver.interval(5);
     let asked = driver.ask(Occasion::Timer);
     driver.reject(&asked, RejectionReason::RangeGone);
     assert_eq!(driver.report().queued, 0);
     assert_eq!(driver.deadline_in(), None);
     // What never was under repair may be rejected too.
-    driver.reject(&[datum(7).reinjection()], RejectionReason::QueueFull);
+    driver.reject(&[data_range(7).reinjection()], RejectionReason::QueueFull);
     assert_eq!(driver.report().queued, 0);
 }
 
@@ -100,7 +106,7 @@ fn a_copy_of_what_is_gone_is_not_asked_for_again() {
 fn the_first_interval_has_no_level() {
     let mut driver = drive("autorec-paper");
     driver.outcomes(&[(ACKED, 95), (LOST, 5)], false);
-    driver.retransmit(datum(0));
+    driver.retransmit(data_range(0));
     assert_eq!((driver.level(), driver.report().decisions), (0, 0));
     assert!(!driver.policy.wants_spare_room());
     driver.wait(301);
@@ -109,9 +115,9 @@ fn the_first_interval_has_no_level() {
     assert_eq!((driver.level(), driver.report().decisions), (3, 1));
     assert!(
         !driver.policy.wants_spare_room(),
-        "that datum came too early"
+        "that data range came too early"
     );
-    driver.retransmit(datum(1));
+    driver.retransmit(data_range(1));
     assert!(driver.policy.wants_spare_room());
 }
 
@@ -147,7 +153,7 @@ fn an_interval_without_loss_switches_the_paper_off_and_the_default_not() {
         driver.interval(5);
         driver.interval(5);
         assert!(driver.level() > 0);
-        driver.retransmit(datum(0));
+        driver.retransmit(data_range(0));
         assert_eq!(driver.report().queued, 1);
         driver.interval(0);
     }
@@ -197,14 +203,14 @@ fn the_detection_time_is_the_mean_over_the_interval() {
     // RFC 9002's time threshold until there is a sample.
     driver.interval(5);
     assert_eq!(driver.report().detection_time, Some(SRTT + SRTT / 8));
-    driver.retransmit_as(datum(0), 1, 80, RepairCause::Loss);
-    driver.retransmit_as(datum(1), 1, 120, RepairCause::Probe);
-    driver.retransmit_as(datum(1), 2, 900, RepairCause::Loss);
+    driver.retransmit_as(data_range(0), 1, 80, RepairCause::Loss);
+    driver.retransmit_as(data_range(1), 1, 120, RepairCause::Probe);
+    driver.retransmit_as(data_range(1), 2, 900, RepairCause::Loss);
     driver.interval(5);
     assert_eq!(driver.report().detection_time, Some(millis(100)));
     driver.interval(5);
     assert_eq!(driver.report().detection_time, Some(millis(100)), "no news");
-    driver.retransmit_as(datum(2), 1, 60, RepairCause::Loss);
+    driver.retransmit_as(data_range(2), 1, 60, RepairCause::Loss);
     driver.interval(5);
     assert_eq!(driver.report().detection_time, Some(millis(60)));
 }
@@ -212,7 +218,7 @@ fn the_detection_time_is_the_mean_over_the_interval() {
 #[test]
 fn probes_may_count_for_nothing() {
     let mut driver = drive("autorec-paper:probes=off,level=2");
-    driver.retransmit_as(datum(0), 1, 500, RepairCause::Probe);
+    driver.retransmit_as(data_range(0), 1, 500, RepairCause::Probe);
     driver.interval(5);
     assert_eq!(driver.report().detection_time, Some(SRTT + SRTT / 8));
     assert_eq!(driver.report().queued, 0);
@@ -222,10 +228,10 @@ fn probes_may_count_for_nothing() {
 fn copies_in_off_mode_keep_their_distance() {
     // 90 ms and level 2: T_thres is 30 ms, a quarter of it 7.5 ms.
     let mut driver = drive("autorec:level=2");
-    driver.retransmit(datum(0));
+    driver.retransmit(data_range(0));
     driver.interval(5);
-    driver.recovered(datum(0));
-    driver.retransmit(datum(1));
+    driver.recovered(data_range(0));
+    driver.retransmit(data_range(1));
     assert!(driver.policy.wants_spare_room());
     assert_eq!(driver.ask(Occasion::SpareRoom), [], "too early");
     assert_eq!(driver.deadline_in(), Some(7));
@@ -236,7 +242,7 @@ fn copies_in_off_mode_keep_their_distance() {
         "the transport asks again if it has room"
     );
     assert_eq!(driver.deadline_in(), Some(22), "it doesn't spin");
-    assert_eq!(driver.send(Occasion::SpareRoom), [datum(1)]);
+    assert_eq!(driver.send(Occasion::SpareRoom), [data_range(1)]);
     // New data ends off-mode.
     assert_eq!(driver.ask(Occasion::SpareRoom), []);
     driver.policy.on_new_data(driver.now, ByteCount::new(1_000));
@@ -244,59 +250,63 @@ fn copies_in_off_mode_keep_their_distance() {
 
     let mut fixed = drive("autorec:level=2,min-gap=5ms");
     fixed.interval(0);
-    fixed.retransmit(datum(0));
+    fixed.retransmit(data_range(0));
     assert_eq!(fixed.ask(Occasion::SpareRoom), []);
     assert_eq!(fixed.deadline_in(), Some(5));
 
     let mut off = drive("autorec-paper:level=2");
-    off.retransmit(datum(0));
-    assert_eq!(off.send(Occasion::SpareRoom), [datum(0)]);
-    assert_eq!(off.send(Occasion::SpareRoom), [datum(0)]);
+    off.retransmit(data_range(0));
+    assert_eq!(off.send(Occasion::SpareRoom), [data_range(0)]);
+    assert_eq!(off.send(Occasion::SpareRoom), [data_range(0)]);
 }
 
 #[test]
 fn each_way_to_send_can_be_switched_off() {
     let mut driver = drive("autorec-paper:level=2,opportunistic=off");
-    driver.retransmit(datum(0));
+    driver.retransmit(data_range(0));
     assert_eq!(driver.deadline_in(), None);
     driver.wait(1_000);
     assert_eq!(driver.ask(Occasion::Timer), []);
-    assert_eq!(driver.send(Occasion::SpareRoom), [datum(0)]);
+    assert_eq!(driver.send(Occasion::SpareRoom), [data_range(0)]);
 
     let mut driver = drive("autorec-paper:level=2,off-mode=off");
-    driver.retransmit(datum(0));
+    driver.retransmit(data_range(0));
     assert!(!driver.policy.wants_spare_room());
     assert_eq!(driver.ask(Occasion::SpareRoom), []);
     driver.wait(1_000);
-    assert_eq!(driver.send(Occasion::Timer), [datum(0)]);
+    assert_eq!(driver.send(Occasion::Timer), [data_range(0)]);
 }
 
 #[test]
 fn the_newest_copy_is_watched_unless_told_otherwise() {
-    assert!(drive("autorec").policy.watches_newest());
-    assert!(!drive("autorec:watch=each").policy.watches_newest());
+    assert!(drive("autorec").policy.live_copies_defer_retransmission());
+    assert!(
+        !drive("autorec:watch=each")
+            .policy
+            .live_copies_defer_retransmission()
+    );
 }
 
 #[test]
-fn a_split_datum_is_two_with_one_past() {
+fn a_split_data_range_is_two_with_one_past() {
     let mut driver = drive("autorec-paper:level=2");
-    driver.retransmit(datum(0));
-    assert_eq!(driver.send(Occasion::SpareRoom), [datum(0)]);
+    driver.retransmit(data_range(0));
+    assert_eq!(driver.send(Occasion::SpareRoom), [data_range(0)]);
     driver.policy.on_repair(
         driver.now,
         &Repair::Split {
-            datum: datum(0),
+            range: data_range(0),
             at: 400,
         },
     );
-    let first = Datum {
+    let first = DataRange {
         len: 400,
-        ..datum(0)
+        ..data_range(0)
     };
-    let rest = Datum {
+    let rest = DataRange {
         offset: 400,
         len: 600,
-        ..datum(0)
+        ..data_range(0)
     };
     assert_eq!(driver.send(Occasion::SpareRoom), [first]);
     assert_eq!(driver.send(Occasion::SpareRoom), [rest]);
@@ -306,9 +316,9 @@ fn a_split_datum_is_two_with_one_past() {
 #[test]
 fn parameters_change_while_it_runs() {
     let mut driver = drive("autorec-paper");
-    driver.retransmit(datum(0));
+    driver.retransmit(data_range(0));
     driver.interval(5);
-    driver.retransmit(datum(1));
+    driver.retransmit(data_range(1));
     assert_eq!((driver.level(), driver.report().queued), (3, 1));
     driver.policy.configure("alpha=0ms, beta=0.15").unwrap();
     assert_eq!(driver.level(), 3, "F(3) is infeasible, G(3) is allowed");
@@ -331,7 +341,7 @@ fn the_budget_looks_ten_seconds_back() {
     driver
         .policy
         .on_new_data(driver.now, ByteCount::new(10_000));
-    driver.retransmit(datum(0));
+    driver.retransmit(data_range(0));
     driver.send(Occasion::SpareRoom);
     let used = |driver: &ReinjectorDriver| driver.report().budget_used.unwrap();
     // 1000 bytes of the 5000 that beta allows.
@@ -374,7 +384,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is known of a datum under repair.
+/// What is known of a data range under repair.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     rounds: u32,
@@ -386,9 +396,9 @@ struct Known {
 struct Transport {
     driver: ReinjectorDriver,
     data: BTreeMap<u64, Known>,
-    requests: Vec<Datum>,
+    requests: Vec<DataRange>,
     highest: u32,
-    said: Vec<Datum>,
+    said: Vec<DataRange>,
 }
 
 impl Transport {
@@ -410,16 +420,16 @@ impl Transport {
             prop_assert!(asked.len() <= 1);
             prop_assert!(wanted || asked.is_empty());
         }
-        for datum in asked {
-            let Some(known) = self.data.get_mut(&(datum.offset / 1_000)) else {
-                return Err(TestCaseError::fail(format!("{datum:?} isn't under repair")));
+        for range in asked {
+            let Some(known) = self.data.get_mut(&(range.offset / 1_000)) else {
+                return Err(TestCaseError::fail(format!("{range:?} isn't under repair")));
             };
-            prop_assert!(!known.in_limbo, "{datum:?} was asked for already");
+            prop_assert!(!known.in_limbo, "{range:?} was asked for already");
             known.in_limbo = true;
             known.asked += 1;
-            prop_assert!(known.asked <= self.highest, "{datum:?}: {known:?}");
-            self.requests.push(datum);
-            self.said.push(datum);
+            prop_assert!(known.asked <= self.highest, "{range:?}: {known:?}");
+            self.requests.push(range);
+            self.said.push(range);
         }
         Ok(())
     }
@@ -444,11 +454,13 @@ impl Transport {
             return;
         };
         self.data.remove(&nth);
-        self.requests.retain(|asked| *asked != datum(nth));
+        self.requests.retain(|asked| *asked != data_range(nth));
         if recovered {
-            self.driver.recovered(datum(nth));
+            self.driver.recovered(data_range(nth));
         } else {
-            let event = Repair::Abandoned { datum: datum(nth) };
+            let event = Repair::Abandoned {
+                range: data_range(nth),
+            };
             self.driver.policy.on_repair(self.driver.now, &event);
         }
     }
@@ -460,7 +472,7 @@ impl Transport {
                 known.rounds += 1;
                 let round = known.rounds;
                 self.driver
-                    .retransmit_as(datum(nth), round, 90, RepairCause::Loss);
+                    .retransmit_as(data_range(nth), round, 90, RepairCause::Loss);
             }
             Step::Recover(which) => self.end(which, true),
             Step::Abandon(which) => self.end(which, false),
@@ -495,7 +507,7 @@ impl Transport {
 
 proptest! {
     #[test]
-    fn no_datum_gets_more_than_its_due_whatever_happens(
+    fn no_data_range_gets_more_than_its_due_whatever_happens(
         steps in proptest::collection::vec(step(), 1..150),
         which in 0_usize..5,
     ) {

@@ -57,7 +57,7 @@ fn latency_cost_and_goodput_at_five_percent_are_the_tabulated_ones() {
 }
 
 /// Plays the model behind the formulas event by event: latency in detection times of data that need
-/// two retransmissions, transmissions per datum, and replicas per datum.
+/// two retransmissions, transmissions per data range, and replicas per data range.
 fn play(rate: f64, level: u32, data: u32) -> (f64, f64, f64) {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut lost = || {

@@ -12,8 +12,8 @@ use swiftwater_policies::autorec_plus::{
     plan,
 };
 use swiftwater_quic::policy::{
-    Copied, Datum, Hints, Occasion, PacketFate, PacketOutcome, PathView, Reinjection, Reinjector,
-    Rejection, RejectionReason, Repair, RepairCause,
+    Copied, DataRange, Hints, Occasion, PacketFate, PacketOutcome, PathView, Reinjection,
+    Reinjector, Rejection, RejectionReason, Repair, RepairCause,
 };
 use swiftwater_units::{Dir, Instant, PacketNumber, PathId, Side, StreamId};
 
@@ -216,9 +216,9 @@ proptest! {
 struct World {
     policy: AutoRecPlus,
     now: u64,
-    /// Copies of each datum and round.
-    copies: BTreeMap<(Datum, u32), usize>,
-    rounds: BTreeMap<Datum, u32>,
+    /// Copies of each data range and round.
+    copies: BTreeMap<(DataRange, u32), usize>,
+    rounds: BTreeMap<DataRange, u32>,
     replica_bytes: u64,
     new_bytes: u64,
     /// (time, new, replica) for windows.
@@ -228,8 +228,8 @@ struct World {
 const LEN: u32 = 1000;
 const T: u64 = 70;
 
-fn datum(n: u64) -> Datum {
-    Datum {
+fn data_range(n: u64) -> DataRange {
+    DataRange {
         stream: StreamId::new(Side::Server, Dir::Uni, 0),
         offset: n * u64::from(LEN),
         len: LEN,
@@ -272,14 +272,14 @@ impl World {
             self.policy
                 .reinject(now, Occasion::Timer, none, &[view()], &hints, &mut out);
             for copy in out {
-                let datum = Datum {
+                let range = DataRange {
                     stream: copy.stream,
                     offset: copy.offset,
                     len: copy.len,
                 };
-                self.policy.on_repair(now, &Repair::ReplicaSent { datum });
-                let round = self.rounds[&datum];
-                *self.copies.entry((datum, round)).or_default() += 1;
+                self.policy.on_repair(now, &Repair::ReplicaSent { range });
+                let round = self.rounds[&range];
+                *self.copies.entry((range, round)).or_default() += 1;
                 replicas += u64::from(copy.len);
             }
         }
@@ -291,9 +291,9 @@ impl World {
     fn retransmit(&mut self, n: u64, round: u32, deadline: Option<Instant>) {
         let now = at(self.now);
         let first_sent_at = now - millis(T);
-        self.rounds.insert(datum(n), round);
+        self.rounds.insert(data_range(n), round);
         let event = Repair::Retransmitted {
-            datum: datum(n),
+            range: data_range(n),
             first_sent_at,
             lost_at: now,
             round,
@@ -306,14 +306,14 @@ impl World {
 
     fn recover(&mut self, n: u64) {
         let event = Repair::Recovered {
-            datum: datum(n),
+            range: data_range(n),
             by: Copied::Replica,
         };
         self.policy.on_repair(at(self.now), &event);
     }
 
     fn sent(&self, n: u64) -> usize {
-        let of = |((other, _), _): &(&(Datum, u32), &usize)| *other == datum(n);
+        let of = |((other, _), _): &(&(DataRange, u32), &usize)| *other == data_range(n);
         self.copies
             .iter()
             .filter(of)
@@ -343,7 +343,7 @@ fn seasoned(config: AutoRecPlusConfig) -> World {
 }
 
 #[test]
-fn a_recovered_datum_gets_no_more_copies() {
+fn a_recovered_data_range_gets_no_more_copies() {
     let mut world = seasoned(eager());
     world.retransmit(1, 1, None);
     world.recover(1);
@@ -363,7 +363,7 @@ fn a_second_round_has_copies_again_and_each_round_is_bounded() {
         for _ in 0..T {
             world.step(false);
         }
-        let copies = world.copies[&(datum(1), round)];
+        let copies = world.copies[&(data_range(1), round)];
         assert!((1..=MAX_COPIES).contains(&copies), "{round}: {copies}");
     }
     let single = AutoRecPlusConfig {
@@ -508,7 +508,11 @@ fn rejected_copies_give_their_share_of_the_budget_back() {
         .map(|&copy| Rejection::new(copy, RejectionReason::QueueFull))
         .collect();
     world.policy.on_rejected(at(now), &rejections);
-    let others = |n: &u64| !asked.iter().any(|copy| copy.offset == datum(*n).offset);
+    let others = |n: &u64| {
+        !asked
+            .iter()
+            .any(|copy| copy.offset == data_range(*n).offset)
+    };
     for n in (0..400).filter(others) {
         world.recover(n);
     }

@@ -2,21 +2,21 @@
 
 use proptest::prelude::*;
 use swiftwater_policies::autorec::ReinjectionQueue;
-use swiftwater_quic::policy::Datum;
+use swiftwater_quic::policy::DataRange;
 use swiftwater_units::{Dir, Instant, Side, StreamId};
 
-fn datum(stream: u64, offset: u64, len: u32) -> Datum {
-    Datum {
+fn data_range(stream: u64, offset: u64, len: u32) -> DataRange {
+    DataRange {
         stream: StreamId::new(Side::Server, Dir::Uni, stream),
         offset,
         len,
     }
 }
 
-/// A datum of the naive queue.
+/// A data range of the naive queue.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    datum: Datum,
+    range: DataRange,
     replicas: u32,
     requested: bool,
     /// Since when it waits, if it does.
@@ -28,9 +28,9 @@ struct Known {
 struct Naive(Vec<Known>);
 
 impl Naive {
-    fn place(&self, datum: &Datum) -> Option<usize> {
+    fn place(&self, range: &DataRange) -> Option<usize> {
         self.0.iter().position(|known| {
-            (known.datum.stream, known.datum.offset) == (datum.stream, datum.offset)
+            (known.range.stream, known.range.offset) == (range.stream, range.offset)
         })
     }
 
@@ -41,10 +41,10 @@ impl Naive {
         self.0.push(known);
     }
 
-    fn retransmitted(&mut self, datum: Datum, now: Instant, level: u32) {
-        let place = self.place(&datum).unwrap_or_else(|| {
+    fn retransmitted(&mut self, range: DataRange, now: Instant, level: u32) {
+        let place = self.place(&range).unwrap_or_else(|| {
             self.0.push(Known {
-                datum,
+                range,
                 replicas: 0,
                 requested: false,
                 waits_since: None,
@@ -56,27 +56,27 @@ impl Naive {
         }
     }
 
-    fn replica_sent(&mut self, datum: &Datum, now: Instant, level: u32) {
-        if let Some(place) = self.place(datum) {
+    fn replica_sent(&mut self, range: &DataRange, now: Instant, level: u32) {
+        if let Some(place) = self.place(range) {
             self.0[place].replicas += 1;
             self.tail(place, now, level);
         }
     }
 
-    fn split(&mut self, datum: &Datum, at: u32) {
-        let Some(place) = self.place(datum) else {
+    fn split(&mut self, range: &DataRange, at: u32) {
+        let Some(place) = self.place(range) else {
             return;
         };
         let known = &mut self.0[place];
         let mut rest = *known;
-        rest.datum.len -= at;
-        rest.datum.offset += u64::from(at);
-        known.datum.len = at;
+        rest.range.len -= at;
+        rest.range.offset += u64::from(at);
+        known.range.len = at;
         self.0.insert(place + 1, rest);
     }
 
-    fn remove(&mut self, datum: &Datum) {
-        if let Some(place) = self.place(datum) {
+    fn remove(&mut self, range: &DataRange) {
+        if let Some(place) = self.place(range) {
             self.0.remove(place);
         }
     }
@@ -93,14 +93,14 @@ impl Naive {
         self.0.iter().filter(|known| known.waits_since.is_some())
     }
 
-    fn take_head(&mut self) -> Option<Datum> {
+    fn take_head(&mut self) -> Option<DataRange> {
         let known = self
             .0
             .iter_mut()
             .find(|known| known.waits_since.is_some())?;
         known.waits_since = None;
         known.requested = true;
-        Some(known.datum)
+        Some(known.range)
     }
 }
 
@@ -145,39 +145,39 @@ proptest! {
             match step {
                 Step::Lose { stream, offset } => {
                     // Data don't overlap, and this may be what is left of one that was cut.
-                    let datum = datum(stream, offset, 1_000);
+                    let range = data_range(stream, offset, 1_000);
                     let overlaps = naive.0.iter().any(|known| {
-                        let known = known.datum;
-                        known.stream == datum.stream
-                            && known.offset < datum.offset + 1_000
-                            && datum.offset < known.offset + u64::from(known.len)
+                        let known = known.range;
+                        known.stream == range.stream
+                            && known.offset < range.offset + 1_000
+                            && range.offset < known.offset + u64::from(known.len)
                     });
                     if !overlaps {
-                        queue.on_retransmitted(&datum, now, level);
-                        naive.retransmitted(datum, now, level);
+                        queue.on_retransmitted(&range, now, level);
+                        naive.retransmitted(range, now, level);
                     }
                 }
                 Step::Retransmit(which) => if let Some(known) = pick(which) {
-                    queue.on_retransmitted(&known.datum, now, level);
-                    naive.retransmitted(known.datum, now, level);
+                    queue.on_retransmitted(&known.range, now, level);
+                    naive.retransmitted(known.range, now, level);
                 },
                 Step::Take => prop_assert_eq!(queue.take_head(), naive.take_head()),
                 Step::Send(which) => if let Some(known) = pick(which) {
-                    prop_assert!(queue.on_replica_sent(&known.datum, now, level));
-                    naive.replica_sent(&known.datum, now, level);
+                    prop_assert!(queue.on_replica_sent(&known.range, now, level));
+                    naive.replica_sent(&known.range, now, level);
                 },
                 Step::Recover(which) => if let Some(known) = pick(which) {
-                    prop_assert!(queue.remove(&known.datum));
-                    prop_assert!(!queue.remove(&known.datum));
-                    naive.remove(&known.datum);
+                    prop_assert!(queue.remove(&known.range));
+                    prop_assert!(!queue.remove(&known.range));
+                    naive.remove(&known.range);
                 },
                 Step::Split(which) => if let Some(known) = pick(which)
-                    && known.datum.len > 1
+                    && known.range.len > 1
                 {
-                    let at = known.datum.len / 3 + 1;
-                    if at < known.datum.len {
-                        queue.split(&known.datum, at);
-                        naive.split(&known.datum, at);
+                    let at = known.range.len / 3 + 1;
+                    if at < known.range.len {
+                        queue.split(&known.range, at);
+                        naive.split(&known.range, at);
                     }
                 },
                 Step::Level(to) => {
@@ -195,10 +195,10 @@ proptest! {
             let oldest = naive
                 .waiting()
                 .next()
-                .and_then(|known| Some((known.datum, known.waits_since?)));
+                .and_then(|known| Some((known.range, known.waits_since?)));
             prop_assert_eq!(queue.head(), oldest);
             for known in &naive.0 {
-                prop_assert_eq!(queue.replicas(&known.datum), Some(known.replicas));
+                prop_assert_eq!(queue.replicas(&known.range), Some(known.replicas));
             }
         }
     }
@@ -207,7 +207,7 @@ proptest! {
 #[test]
 fn unknown_data_is_nobodys() {
     let mut queue = ReinjectionQueue::new();
-    let stranger = datum(0, 0, 100);
+    let stranger = data_range(0, 0, 100);
     assert!(!queue.on_replica_sent(&stranger, Instant::ZERO, 3));
     assert!(!queue.remove(&stranger));
     queue.split(&stranger, 50);
@@ -217,7 +217,7 @@ fn unknown_data_is_nobodys() {
 #[test]
 fn a_second_retransmission_does_not_renew_the_budget() {
     let mut queue = ReinjectionQueue::new();
-    let lost = datum(0, 0, 1_000);
+    let lost = data_range(0, 0, 1_000);
     queue.on_retransmitted(&lost, Instant::from_millis(1), 1);
     assert_eq!(queue.take_head(), Some(lost));
     queue.on_replica_sent(&lost, Instant::from_millis(2), 1);

@@ -398,15 +398,15 @@ impl QlogObserver {
     fn repair(&mut self, now: Instant, observation: &Observation<'_>) {
         match *observation {
             Observation::DataLost {
-                datum,
+                range,
                 detection_time,
                 cause,
             } => {
-                let data = DataLost::new(datum, detection_time, cause);
+                let data = DataLost::new(range, detection_time, cause);
                 self.event(now, names::DATA_LOST, data);
             }
             Observation::DataRecovered {
-                datum,
+                range,
                 by,
                 recovery_latency,
                 detection_time,
@@ -415,7 +415,7 @@ impl QlogObserver {
             } => {
                 let (by, round) = copy(by);
                 let data = DataRecovered {
-                    range: datum.into(),
+                    range: range.into(),
                     by,
                     round,
                     recovery_latency: millis(recovery_latency),

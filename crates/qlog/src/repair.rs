@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use swiftwater_quic::policy::{Copied, Datum, ReinjectorReport, RepairCause};
+use swiftwater_quic::policy::{Copied, DataRange, ReinjectorReport, RepairCause};
 
 use crate::frames::Raw;
 use crate::text::{finite, millis};
@@ -27,9 +27,9 @@ impl Range {
     }
 }
 
-impl From<Datum> for Range {
-    fn from(datum: Datum) -> Self {
-        Self::new(datum.stream.get(), datum.offset, datum.len)
+impl From<DataRange> for Range {
+    fn from(range: DataRange) -> Self {
+        Self::new(range.stream.get(), range.offset, range.len)
     }
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct DataLost {
 }
 
 impl DataLost {
-    pub(crate) fn new(datum: Datum, detection_time: Duration, cause: RepairCause) -> Self {
+    pub(crate) fn new(range: DataRange, detection_time: Duration, cause: RepairCause) -> Self {
         Self {
-            range: datum.into(),
+            range: range.into(),
             detection_time: millis(detection_time),
             trigger: match cause {
                 RepairCause::Loss => "loss",

@@ -12,7 +12,7 @@ use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::observe::{
     LossTrigger, Observation, Observer, Owner, Payload, Purpose, SentFrame,
 };
-use swiftwater_quic::policy::{Copied, Datum, ReinjectorReport, RepairCause};
+use swiftwater_quic::policy::{Copied, DataRange, ReinjectorReport, RepairCause};
 use swiftwater_quic::wire::ErrorCode;
 use swiftwater_quic::{ConnectionError, TransportError};
 use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, Side, StreamId};
@@ -89,8 +89,8 @@ fn payload() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![prop::collection::vec(any::<u8>(), 0..1500), repeated]
 }
 
-fn datum() -> impl Strategy<Value = Datum> {
-    (any::<u64>(), any::<u64>(), any::<u32>()).prop_map(|(stream, offset, len)| Datum {
+fn data_range() -> impl Strategy<Value = DataRange> {
+    (any::<u64>(), any::<u64>(), any::<u32>()).prop_map(|(stream, offset, len)| DataRange {
         stream: StreamId::from_wire(stream),
         offset,
         len,
@@ -177,17 +177,17 @@ fn repair() -> impl Strategy<Value = Owned> {
         any::<u32>().prop_map(Copied::Retransmission)
     ];
     let counts = (any::<u32>(), any::<u32>(), any::<bool>());
-    (datum(), by, duration(), duration(), counts).prop_map(
-        |(datum, by, recovery_latency, detection_time, (retransmissions, replicas, lost))| {
+    (data_range(), by, duration(), duration(), counts).prop_map(
+        |(range, by, recovery_latency, detection_time, (retransmissions, replicas, lost))| {
             Owned::Plain(if lost {
                 Observation::DataLost {
-                    datum,
+                    range,
                     detection_time,
                     cause: RepairCause::Probe,
                 }
             } else {
                 Observation::DataRecovered {
-                    datum,
+                    range,
                     by,
                     recovery_latency,
                     detection_time,

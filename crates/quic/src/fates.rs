@@ -151,7 +151,10 @@ impl Fates<'_> {
             now: self.now,
             carrier,
             fate,
-            live_copies_count: self.policies.reinjector.watches_newest(),
+            live_copies_defer_retransmission: self
+                .policies
+                .reinjector
+                .live_copies_defer_retransmission(),
         };
         let received = &mut space.received;
         for carried in space.ledger.carried_by(number) {
@@ -274,13 +277,13 @@ pub(crate) fn report_repairs(
         match event {
             RepairEvent::Policy(event) => policies.reinjector.on_repair(now, &event),
             RepairEvent::Lost {
-                datum,
+                range,
                 detection_time,
                 cause,
             } => monitor.observe(
                 now,
                 &Observation::DataLost {
-                    datum,
+                    range,
                     detection_time,
                     cause,
                 },
@@ -288,7 +291,7 @@ pub(crate) fn report_repairs(
             RepairEvent::Recovered(recovery) => monitor.observe(
                 now,
                 &Observation::DataRecovered {
-                    datum: recovery.datum,
+                    range: recovery.range,
                     by: recovery.by,
                     recovery_latency: recovery.latency,
                     detection_time: recovery.detection_time,

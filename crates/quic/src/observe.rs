@@ -12,7 +12,7 @@ use crate::crypto::EncryptionLevel;
 use crate::error::ConnectionError;
 use crate::events::EarlyDataOutcome;
 use crate::path::EcnState;
-use crate::policy::{Copied, Datum, ReinjectorReport, RepairCause};
+use crate::policy::{Copied, DataRange, ReinjectorReport, RepairCause};
 use crate::transmit::PathAddress;
 
 /// Something that happened on a connection.
@@ -234,7 +234,7 @@ pub enum Observation<'a> {
     /// Stream data was declared lost for the first time.
     DataLost {
         /// Which data.
-        datum: Datum,
+        range: DataRange,
         /// Time from its first transmission until now.
         detection_time: Duration,
         /// What made it suspicious.
@@ -243,13 +243,13 @@ pub enum Observation<'a> {
     /// Data under repair arrived: a copy was acknowledged.
     DataRecovered {
         /// Which data.
-        datum: Datum,
+        range: DataRange,
         /// The copy that was acknowledged first.
         by: Copied,
         /// From its first retransmission to the sending of that copy; zero if that was the first
         /// retransmission or the original (AutoRec, section III-C).
         recovery_latency: Duration,
-        /// From its first transmission to its first retransmission (`T_unit` of this datum).
+        /// From its first transmission to its first retransmission (`T_unit` of this data range).
         detection_time: Duration,
         /// Retransmissions that it took.
         retransmissions: u32,

@@ -193,7 +193,7 @@ impl PolicyHost {
         monitor: &mut Monitor,
     ) {
         let is_asked_for = matches!(occasion, Occasion::SpareRoom | Occasion::Timer);
-        let is_of_interest = is_asked_for || self.reinjector.wants(occasion);
+        let is_of_interest = is_asked_for || self.reinjector.is_asked_on(occasion);
         if self.reinjector.is_inert() || !is_of_interest {
             return;
         }

@@ -116,12 +116,12 @@ impl Reinjector for Weighed {
         self.0.wants_spare_room()
     }
 
-    fn wants(&self, occasion: Occasion) -> bool {
-        self.0.wants(occasion)
+    fn is_asked_on(&self, occasion: Occasion) -> bool {
+        self.0.is_asked_on(occasion)
     }
 
-    fn watches_newest(&self) -> bool {
-        self.0.watches_newest()
+    fn live_copies_defer_retransmission(&self) -> bool {
+        self.0.live_copies_defer_retransmission()
     }
 
     fn on_outcomes(&mut self, now: Instant, outcomes: &[PacketOutcome], path: &PathView) {

@@ -25,7 +25,7 @@ const RATE_MBPS: u64 = 12;
 /// What an observer noted of repairs on the server.
 #[derive(Clone, Debug, Default)]
 struct Repairs {
-    /// Replicas of each recovered datum.
+    /// Replicas of each recovered data range.
     replicas: Vec<u32>,
     /// Redundancy levels decided on.
     levels: Vec<u32>,
@@ -151,7 +151,7 @@ fn a_stream_of_frames_recovers_faster_than_with_plain_retransmission() {
 }
 
 #[test]
-fn with_a_fixed_level_each_lost_datum_gets_so_many_replicas_and_no_more() {
+fn with_a_fixed_level_each_lost_data_range_gets_so_many_replicas_and_no_more() {
     for (policy, level) in [
         ("autorec-paper:level=0", 0),
         ("autorec-paper:level=1", 1),
@@ -173,7 +173,7 @@ fn with_a_fixed_level_each_lost_datum_gets_so_many_replicas_and_no_more() {
 }
 
 #[test]
-fn no_datum_gets_more_replicas_than_the_highest_level() {
+fn no_data_range_gets_more_replicas_than_the_highest_level() {
     for loss in [
         LossModel::Bernoulli(0.12),
         LossModel::GilbertElliott {

@@ -21,7 +21,7 @@ use swiftwater_units::Side;
 use plan::{Loss, Path, Plan, Traffic};
 use witness::{Witness, Witnessed};
 
-/// Replicas of a datum that AutoRec's paper permits at most; the default of its highest level.
+/// Replicas of a data range that AutoRec's paper permits at most; the default of its highest level.
 const MAX_LEVEL: u32 = 10;
 
 /// A run that is over, with all connections still open.
@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn a_datum_never_gets_more_replicas_than_the_fixed_level(
+    fn a_data_range_never_gets_more_replicas_than_the_fixed_level(
         plan in plan::any(),
         level in 0..=4_u32,
         system in prop_oneof![Just("autorec-paper"), Just("autorec")],
@@ -239,7 +239,7 @@ proptest! {
     }
 }
 
-/// A copy was asked for of a datum that was lost again before it left; the retransmission didn't fit
+/// A copy was asked for of a data range that was lost again before it left; the retransmission didn't fit
 /// the packet, the copy did, and left in its place under its own name: the accounts did not close, and
 /// the policy waited for a copy that never came.
 #[test]

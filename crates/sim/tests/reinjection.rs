@@ -9,7 +9,7 @@ use std::time::Duration;
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_quic::observe::{Observation, Observer, ObserverFactory, Purpose, SentFrame};
 use swiftwater_quic::policy::{
-    AckPolicy, Copied, Datum, EveryOther, Hints, Occasion, OutstandingRange, PacketFate,
+    AckPolicy, Copied, DataRange, EveryOther, Hints, Occasion, OutstandingRange, PacketFate,
     PacketOutcome, PathChoice, PathView, PolicyFactory, Reinjection, Reinjector, Rejection,
     RejectionReason, Repair, RepairCause, Scheduler, SinglePath,
 };
@@ -23,7 +23,7 @@ struct Seen {
     repairs: Vec<Repair>,
     outcomes: Vec<PacketOutcome>,
     packets: Vec<Vec<SentFrame>>,
-    recovered: Vec<(Datum, Copied, Duration)>,
+    recovered: Vec<(DataRange, Copied, Duration)>,
     rejections: Vec<Rejection>,
 }
 
@@ -33,7 +33,7 @@ type Shared = Arc<Mutex<Seen>>;
 #[derive(Debug)]
 struct Eager {
     copies: u32,
-    queue: BTreeMap<Datum, u32>,
+    queue: BTreeMap<DataRange, u32>,
     seen: Shared,
 }
 
@@ -44,11 +44,11 @@ impl Reinjector for Eager {
 
     fn on_repair(&mut self, _: Instant, event: &Repair) {
         match *event {
-            Repair::Retransmitted { datum, .. } => {
-                self.queue.insert(datum, self.copies);
+            Repair::Retransmitted { range, .. } => {
+                self.queue.insert(range, self.copies);
             }
-            Repair::Recovered { datum, .. } | Repair::Abandoned { datum } => {
-                self.queue.remove(&datum);
+            Repair::Recovered { range, .. } | Repair::Abandoned { range } => {
+                self.queue.remove(&range);
             }
             Repair::ReplicaSent { .. } | Repair::Split { .. } => {}
         }
@@ -64,9 +64,9 @@ impl Reinjector for Eager {
         _: &Hints,
         out: &mut Vec<Reinjection>,
     ) {
-        for (datum, left) in &mut self.queue {
+        for (range, left) in &mut self.queue {
             // All copies at once: the connection must spread them over packets.
-            out.extend((0..*left).map(|_| datum.reinjection()));
+            out.extend((0..*left).map(|_| range.reinjection()));
             *left = 0;
         }
     }
@@ -104,11 +104,11 @@ impl Observer for Watch {
         match *observation {
             Observation::PacketSent { frames, .. } => seen.packets.push(frames.to_vec()),
             Observation::DataRecovered {
-                datum,
+                range,
                 by,
                 recovery_latency,
                 ..
-            } => seen.recovered.push((datum, by, recovery_latency)),
+            } => seen.recovered.push((range, by, recovery_latency)),
             _ => {}
         }
     }
@@ -153,14 +153,14 @@ fn pair(copies: u32, loss: f64, seed: u64) -> (Pair, Shared) {
     (pair, seen)
 }
 
-fn halves(datum: Datum, at: u32) -> [Datum; 2] {
-    let (offset, len) = (datum.offset + u64::from(at), datum.len - at);
-    let second = Datum {
+fn halves(range: DataRange, at: u32) -> [DataRange; 2] {
+    let (offset, len) = (range.offset + u64::from(at), range.len - at);
+    let second = DataRange {
         offset,
         len,
-        ..datum
+        ..range
     };
-    [Datum { len: at, ..datum }, second]
+    [DataRange { len: at, ..range }, second]
 }
 
 fn repair(stats: &ConnectionStats) -> RepairStats {
@@ -236,17 +236,17 @@ fn copies_of_the_same_bytes_never_share_a_packet() {
 }
 
 #[test]
-fn every_datum_is_retransmitted_before_its_copies_and_recovered_once() {
+fn every_data_range_is_retransmitted_before_its_copies_and_recovered_once() {
     let (mut pair, seen) = pair(2, 0.15, 3);
     pair.transfer(400_000, Direction::ToClient);
     pair.advance(Duration::from_secs(2));
     let seen = seen.lock().unwrap();
-    let mut open: BTreeMap<Datum, u32> = BTreeMap::new();
+    let mut open: BTreeMap<DataRange, u32> = BTreeMap::new();
     let mut recovered = 0;
     for event in &seen.repairs {
         match *event {
             Repair::Retransmitted {
-                datum,
+                range,
                 first_sent_at,
                 lost_at,
                 round,
@@ -254,24 +254,24 @@ fn every_datum_is_retransmitted_before_its_copies_and_recovered_once() {
             } => {
                 assert!(first_sent_at < lost_at);
                 if round == 1 {
-                    assert!(open.insert(datum, 0).is_none(), "{datum:?}");
+                    assert!(open.insert(range, 0).is_none(), "{range:?}");
                 } else {
-                    assert!(open.contains_key(&datum), "{datum:?}");
+                    assert!(open.contains_key(&range), "{range:?}");
                 }
             }
-            Repair::ReplicaSent { datum } => *open.get_mut(&datum).unwrap() += 1,
-            Repair::Split { datum, at } => {
+            Repair::ReplicaSent { range } => *open.get_mut(&range).unwrap() += 1,
+            Repair::Split { range, at } => {
                 // One that was cut when it was first retransmitted wasn't open yet.
-                if let Some(copies) = open.remove(&datum) {
-                    open.extend(halves(datum, at).map(|half| (half, copies)));
+                if let Some(copies) = open.remove(&range) {
+                    open.extend(halves(range, at).map(|half| (half, copies)));
                 }
             }
-            Repair::Recovered { datum, .. } => {
+            Repair::Recovered { range, .. } => {
                 recovered += 1;
                 // One that was lost but arrived before it was retransmitted was never open.
-                open.remove(&datum);
+                open.remove(&range);
             }
-            Repair::Abandoned { datum } => panic!("{datum:?}"),
+            Repair::Abandoned { range } => panic!("{range:?}"),
         }
     }
     assert!(open.is_empty(), "{open:?}");
@@ -280,32 +280,32 @@ fn every_datum_is_retransmitted_before_its_copies_and_recovered_once() {
 
 #[test]
 fn the_loss_of_an_older_copy_is_no_reason_to_retransmit() {
-    // Every retransmission and its copy get lost together now and then; each time the datum must be
+    // Every retransmission and its copy get lost together now and then; each time the data range must be
     // retransmitted once, not once per copy.
     let (mut pair, seen) = pair(1, 0.3, 5);
     let report = pair.transfer(1_000_000, Direction::ToClient);
     assert!(report.verified);
     pair.advance(Duration::from_secs(2));
     let seen = seen.lock().unwrap();
-    let mut last: BTreeMap<Datum, (u32, u32)> = BTreeMap::new();
+    let mut last: BTreeMap<DataRange, (u32, u32)> = BTreeMap::new();
     let mut late_rounds = 0;
     for event in &seen.repairs {
         match *event {
             Repair::Retransmitted {
-                datum,
+                range,
                 round,
                 cause,
                 ..
             } => {
-                let (rounds, _) = last.get(&datum).copied().unwrap_or_default();
+                let (rounds, _) = last.get(&range).copied().unwrap_or_default();
                 assert_eq!(round, rounds + 1);
                 late_rounds += u32::from(round > 1 && cause == RepairCause::Loss);
-                last.insert(datum, (round, 0));
+                last.insert(range, (round, 0));
             }
-            Repair::ReplicaSent { datum } => last.entry(datum).or_default().1 += 1,
-            Repair::Split { datum, at } => {
-                let history = last.remove(&datum).unwrap_or_default();
-                for half in halves(datum, at) {
+            Repair::ReplicaSent { range } => last.entry(range).or_default().1 += 1,
+            Repair::Split { range, at } => {
+                let history = last.remove(&range).unwrap_or_default();
+                for half in halves(range, at) {
                     last.insert(half, history);
                 }
             }
@@ -410,11 +410,11 @@ fn a_closed_connection_repairs_nothing() {
     let mut open = BTreeSet::new();
     for event in &seen.lock().unwrap().repairs {
         match *event {
-            Repair::Retransmitted { datum, .. } => {
-                open.insert((datum.stream, datum.offset));
+            Repair::Retransmitted { range, .. } => {
+                open.insert((range.stream, range.offset));
             }
-            Repair::Recovered { datum, .. } | Repair::Abandoned { datum } => {
-                open.remove(&(datum.stream, datum.offset));
+            Repair::Recovered { range, .. } | Repair::Abandoned { range } => {
+                open.remove(&(range.stream, range.offset));
             }
             Repair::ReplicaSent { .. } | Repair::Split { .. } => {}
         }

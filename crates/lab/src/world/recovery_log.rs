@@ -194,7 +194,7 @@ impl Observer for RecoveryObserver {
         match observation {
             Observation::PacketSent { frames, .. } => self.on_sent(now, frames),
             Observation::DataRecovered {
-                datum,
+                range,
                 by,
                 recovery_latency,
                 ..
@@ -205,7 +205,7 @@ impl Observer for RecoveryObserver {
                 let mut observations = self.log.observations();
                 observations
                     .latencies
-                    .add_weighed(*recovery_latency, datum.len);
+                    .add_weighed(*recovery_latency, range.len);
                 observations.longest = observations.longest.max(Some(*recovery_latency));
             }
             Observation::Redundancy { report } => {

@@ -142,7 +142,7 @@ impl RedundancyAdapter {
         })
     }
 
-    /// A datum was retransmitted for the first time, `time` after its first transmission.
+    /// A data range was retransmitted for the first time, `time` after its first transmission.
     pub fn on_detection(&mut self, time: Duration) {
         self.interval.detection_sum = self.interval.detection_sum.saturating_add(time);
         self.interval.detections = self.interval.detections.saturating_add(1);

@@ -7,7 +7,7 @@ use swiftwater_tunable::{ParameterValue, tunable};
 
 use super::model::Tolerances;
 
-/// Least time between two copies of a datum that leave because there is nothing else to send.
+/// Least time between two copies of a data range that leave because there is nothing else to send.
 ///
 /// Written `auto`, or as a duration; `0ms` is [`MinGap::Off`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -57,7 +57,7 @@ impl ParameterValue for MinGap {
     }
 }
 
-/// Which copies of a datum plain loss recovery watches.
+/// Which copies of a data range bring a retransmission when they are lost.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Watch {
     /// The newest one: the loss of an older copy brings no retransmission (AutoRec, section VIII-C).
@@ -128,7 +128,7 @@ pub struct AutoRecConfig {
     /// Data that a probe timeout repeats count as lost: they give a sample of `T_unit` and get
     /// replicas; default on. The paper measures all retransmissions.
     pub probes: bool,
-    /// Which copies are watched for loss; default the newest (section VIII-C).
+    /// Which copies bring a retransmission when they are lost; default the newest (section VIII-C).
     pub watch: Watch,
 }
 
@@ -137,15 +137,15 @@ tunable!(AutoRecConfig {
         "recovery latency to aim for";
     "beta" => tolerances.beta in 0.0..=10.0, "most replicas per packet sent for the first time";
     "gamma" => tolerances.gamma in 0.0..=1.0, "largest share of goodput to give up";
-    "max-level" => max_level in 0..=20, "most replicas per lost datum";
-    "level" => fixed_level in OrNone(0..=20), "replicas per lost datum, whatever is measured";
+    "max-level" => max_level in 0..=20, "most replicas per lost data range";
+    "level" => fixed_level in OrNone(0..=20), "replicas per lost data range, whatever is measured";
     "interval-rtts" => interval_rtts in 1..=100, "length of a decision interval in round-trip times";
     "min-interval" => min_interval in Duration::ZERO..=Duration::from_secs(10),
         "least length of a decision interval";
     "carry-below" => carry_below, "settled packets that a decision needs";
     "off-mode" => off_mode, "replicas when there is nothing else to send";
     "opportunistic" => opportunistic, "replicas beside new data after a silence";
-    "min-gap" => min_gap, "least time between replicas of a datum in off-mode";
+    "min-gap" => min_gap, "least time between replicas of a data range in off-mode";
     "loss-memory" => loss_memory in Duration::ZERO..=Duration::from_secs(600),
         "time over which loss is averaged for intervals without any, 0ms is off";
     "exclude-replicas" => exclude_replicas, "loss rate without packets that repeat data";

@@ -1,8 +1,8 @@
 //! The reinjection controller (AutoRec, section V-B): decides when a copy leaves.
 //!
-//! In off-mode, the longest silent datum gets a copy whenever the transport has room; beside new data, every
-//! datum that was silent for `T_thres`. A copy asked for counts once it has left; until then its
-//! datum asks for no other.
+//! In off-mode, the longest silent data range gets a copy whenever the transport has room; beside new data, every
+//! data range that was silent for `T_thres`. A copy asked for counts once it has left; until then its
+//! data range asks for no other.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ impl AutoRec {
             self.held_until = Some(release);
             return;
         }
-        out.extend(self.queue.take_head().map(|datum| datum.reinjection()));
+        out.extend(self.queue.take_head().map(|range| range.reinjection()));
     }
 
     /// Time has come: all that were silent for too long. Whatever was held may leave when the
@@ -82,7 +82,7 @@ impl AutoRec {
         while let Some((_, last_sent_at)) = self.queue.head()
             && last_sent_at + threshold <= now
         {
-            out.extend(self.queue.take_head().map(|datum| datum.reinjection()));
+            out.extend(self.queue.take_head().map(|range| range.reinjection()));
         }
     }
 }
@@ -92,11 +92,11 @@ impl Reinjector for AutoRec {
         self.config.off_mode && !self.queue.is_empty()
     }
 
-    fn wants(&self, _: Occasion) -> bool {
+    fn is_asked_on(&self, _: Occasion) -> bool {
         false
     }
 
-    fn watches_newest(&self) -> bool {
+    fn live_copies_defer_retransmission(&self) -> bool {
         self.config.watch == Watch::Newest
     }
 
@@ -112,7 +112,7 @@ impl Reinjector for AutoRec {
     fn on_repair(&mut self, now: Instant, event: &Repair) {
         match *event {
             Repair::Retransmitted {
-                datum,
+                range,
                 first_sent_at,
                 round,
                 cause,
@@ -125,16 +125,16 @@ impl Reinjector for AutoRec {
                     self.adapter
                         .on_detection(now.saturating_since(first_sent_at));
                 }
-                self.queue.on_retransmitted(&datum, now, self.level());
+                self.queue.on_retransmitted(&range, now, self.level());
             }
-            Repair::ReplicaSent { datum } => {
-                let size = ByteCount::new(datum.len.into());
+            Repair::ReplicaSent { range } => {
+                let size = ByteCount::new(range.len.into());
                 self.spending.on_replica(now, size);
-                self.queue.on_replica_sent(&datum, now, self.level());
+                self.queue.on_replica_sent(&range, now, self.level());
             }
-            Repair::Split { datum, at } => self.queue.split(&datum, at),
-            Repair::Recovered { datum, .. } | Repair::Abandoned { datum } => {
-                self.queue.remove(&datum);
+            Repair::Split { range, at } => self.queue.split(&range, at),
+            Repair::Recovered { range, .. } | Repair::Abandoned { range } => {
+                self.queue.remove(&range);
             }
         }
         if self.queue.is_empty() {
@@ -145,8 +145,8 @@ impl Reinjector for AutoRec {
     fn on_rejected(&mut self, now: Instant, rejections: &[Rejection]) {
         for rejection in rejections {
             let again = rejection.reason != RejectionReason::RangeGone;
-            let datum = rejection.copy.datum();
-            self.queue.on_rejected(&datum, now, self.level(), again);
+            let range = rejection.copy.data_range();
+            self.queue.on_rejected(&range, now, self.level(), again);
         }
     }
 

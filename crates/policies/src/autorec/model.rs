@@ -1,6 +1,6 @@
-//! The model behind AutoRec: what K replicas per lost datum bring and cost, and which K to take.
+//! The model behind AutoRec: what K replicas per lost data range bring and cost, and which K to take.
 //!
-//! It assumes that every transmission is lost independently with probability R, that a lost datum
+//! It assumes that every transmission is lost independently with probability R, that a lost data range
 //! gets one retransmission and then K replicas, evenly spread over one detection time, for its whole
 //! life, and that plain ARQ goes on after the newest copy. The sender always has new data (on-mode),
 //! so real latency and goodput are no worse. All formulas: AutoRec (arXiv 2511.22046), section V-A.

@@ -1,16 +1,16 @@
 //! The reinjection queue (AutoRec, section V-B): lost data that were retransmitted and are not
 //! acknowledged, by the age of their newest copy.
 //!
-//! Each event costs O(log n), where the paper walks its queue. A datum whose copies are used up
+//! Each event costs O(log n), where the paper walks its queue. A data range whose copies are used up
 //! leaves the line but stays known until it is recovered, so that the next retransmission doesn't
 //! renew its budget.
 
-use swiftwater_quic::policy::Datum;
+use swiftwater_quic::policy::DataRange;
 use swiftwater_units::Instant;
 
 use crate::due_queue::DueQueue;
 
-/// What is known of a datum.
+/// What is known of a data range.
 #[derive(Clone, Copy, Debug, Default)]
 struct Replicas {
     /// Replicas that left.
@@ -19,7 +19,7 @@ struct Replicas {
     requested: bool,
 }
 
-/// The queue of a connection. A datum in line is due, for the order only, when its newest copy left.
+/// The queue of a connection. A data range in line is due, for the order only, when its newest copy left.
 #[derive(Clone, Debug, Default)]
 pub struct ReinjectionQueue {
     data: DueQueue<Replicas>,
@@ -52,87 +52,87 @@ impl ReinjectionQueue {
         self.data.len()
     }
 
-    /// Replicas of `datum` that left, if it is known.
-    pub fn replicas(&self, datum: &Datum) -> Option<u32> {
-        self.data.get(datum).map(|replicas| replicas.sent)
+    /// Replicas of `range` that left, if it is known.
+    pub fn replicas(&self, range: &DataRange) -> Option<u32> {
+        self.data.get(range).map(|replicas| replicas.sent)
     }
 
-    /// The datum that has been silent longest, and when its newest copy left.
-    pub fn head(&self) -> Option<(Datum, Instant)> {
+    /// The data range that has been silent longest, and when its newest copy left.
+    pub fn head(&self) -> Option<(DataRange, Instant)> {
         self.data.first()
     }
 
     /// Takes the head out of the line: a copy of it is asked for. It comes back when that has left,
     /// see [`ReinjectionQueue::on_replica_sent`], or will not leave, see
     /// [`ReinjectionQueue::on_rejected`].
-    pub fn take_head(&mut self) -> Option<Datum> {
-        let datum = self.data.pop_first()?;
-        if let Some(replicas) = self.data.get_mut(&datum) {
+    pub fn take_head(&mut self) -> Option<DataRange> {
+        let range = self.data.pop_first()?;
+        if let Some(replicas) = self.data.get_mut(&range) {
             replicas.requested = true;
             self.requested += 1;
         }
-        Some(datum)
+        Some(range)
     }
 
-    /// `datum` was retransmitted: to the tail, if fewer than `level` replicas of it left.
-    pub fn on_retransmitted(&mut self, datum: &Datum, now: Instant, level: u32) {
-        if self.data.get(datum).is_none() {
-            self.data.insert(datum, Replicas::default());
+    /// `range` was retransmitted: to the tail, if fewer than `level` replicas of it left.
+    pub fn on_retransmitted(&mut self, range: &DataRange, now: Instant, level: u32) {
+        if self.data.get(range).is_none() {
+            self.data.insert(range, Replicas::default());
         }
         // The copy asked for is still to come.
-        if !self.is_requested(datum) {
-            self.move_to_tail(datum, now, level);
+        if !self.is_requested(range) {
+            self.move_to_tail(range, now, level);
         }
     }
 
-    /// A replica of `datum` left: to the tail, if fewer than `level` did by now. False if the datum
+    /// A replica of `range` left: to the tail, if fewer than `level` did by now. False if the data range
     /// isn't known.
-    pub fn on_replica_sent(&mut self, datum: &Datum, now: Instant, level: u32) -> bool {
-        let Some(replicas) = self.data.get_mut(datum) else {
+    pub fn on_replica_sent(&mut self, range: &DataRange, now: Instant, level: u32) -> bool {
+        let Some(replicas) = self.data.get_mut(range) else {
             return false;
         };
         replicas.sent = replicas.sent.saturating_add(1);
-        self.move_to_tail(datum, now, level);
+        self.move_to_tail(range, now, level);
         true
     }
 
-    /// The copy of `datum` that was asked for will not leave: if it is wanted `again`, to the tail, as
+    /// The copy of `range` that was asked for will not leave: if it is wanted `again`, to the tail, as
     /// if the newest copy had left now.
-    pub fn on_rejected(&mut self, datum: &Datum, now: Instant, level: u32, again: bool) {
-        if self.is_requested(datum) {
-            self.move_to_tail(datum, now, if again { level } else { 0 });
+    pub fn on_rejected(&mut self, range: &DataRange, now: Instant, level: u32, again: bool) {
+        if self.is_requested(range) {
+            self.move_to_tail(range, now, if again { level } else { 0 });
         }
     }
 
-    fn is_requested(&self, datum: &Datum) -> bool {
-        self.data.get(datum).is_some_and(|known| known.requested)
+    fn is_requested(&self, range: &DataRange) -> bool {
+        self.data.get(range).is_some_and(|known| known.requested)
     }
 
-    fn move_to_tail(&mut self, datum: &Datum, now: Instant, level: u32) {
-        let Some(replicas) = self.data.get_mut(datum) else {
+    fn move_to_tail(&mut self, range: &DataRange, now: Instant, level: u32) {
+        let Some(replicas) = self.data.get_mut(range) else {
             return;
         };
         if std::mem::take(&mut replicas.requested) {
             self.requested -= 1;
         }
         if replicas.sent >= level {
-            self.data.clear_due(datum);
+            self.data.clear_due(range);
         } else {
-            self.data.set_due(datum, now);
+            self.data.set_due(range, now);
         }
     }
 
-    /// `datum` became two: its first `at` bytes and the rest, both with its history.
-    pub fn split(&mut self, datum: &Datum, at: u32) {
-        let is_requested = self.is_requested(datum);
-        if self.data.split(datum, at) && is_requested {
+    /// `range` became two: its first `at` bytes and the rest, both with its history.
+    pub fn split(&mut self, range: &DataRange, at: u32) {
+        let is_requested = self.is_requested(range);
+        if self.data.split(range, at) && is_requested {
             self.requested += 1;
         }
     }
 
-    /// `datum` is recovered or abandoned. True if it was known.
-    pub fn remove(&mut self, datum: &Datum) -> bool {
-        let Some(replicas) = self.data.remove(datum) else {
+    /// `range` is recovered or abandoned. True if it was known.
+    pub fn remove(&mut self, range: &DataRange) -> bool {
+        let Some(replicas) = self.data.remove(range) else {
             return false;
         };
         self.requested -= usize::from(replicas.requested);

@@ -2,15 +2,15 @@
 //! on the same events.
 //!
 //! The AutoRec instance has the same tolerances; its replicas are counted instead of sent. Each time
-//! that it grants a lost datum K replicas the budget grows by their bytes in advance, and when the
-//! repair of the datum ends it is corrected to what AutoRec would really have sent. Copies are charged
+//! that it grants a lost data range K replicas the budget grows by their bytes in advance, and when the
+//! repair of the data range ends it is corrected to what AutoRec would really have sent. Copies are charged
 //! to the budget. So in the long run the cost is AutoRec's at most, while
-//! what was saved on one datum may go to another.
+//! what was saved on one data range may go to another.
 
 use std::collections::BTreeMap;
 
 use swiftwater_quic::policy::{
-    Datum, Hints, Occasion, PacketOutcome, PathView, Reinjection, Reinjector, Repair,
+    DataRange, Hints, Occasion, PacketOutcome, PathView, Reinjection, Reinjector, Repair,
 };
 use swiftwater_units::{ByteCount, Instant};
 
@@ -31,10 +31,10 @@ const MOST: i64 = 128 * 1200;
 /// the pacer, so that a few more leave than would.
 const SENT_SHARE: f64 = 0.96;
 
-/// Weight of a datum in the mean level.
+/// Weight of a data range in the mean level.
 const LEVEL_GAIN: f64 = 1.0 / 32.0;
 
-/// Replica bytes that AutoRec granted a datum, and that it is estimated to have sent.
+/// Replica bytes that AutoRec granted a data range, and that it is estimated to have sent.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReplicaAccount {
     granted: i64,
@@ -45,9 +45,9 @@ struct ReplicaAccount {
 #[derive(Debug)]
 pub(super) struct AutoRecBudget {
     shadow: AutoRec,
-    accounts: BTreeMap<Datum, ReplicaAccount>,
+    accounts: BTreeMap<DataRange, ReplicaAccount>,
     available: i64,
-    /// Replicas per lost datum that AutoRec sends on average.
+    /// Replicas per lost data range that AutoRec sends on average.
     mean_level: Option<f64>,
     asked: Vec<Reinjection>,
 }
@@ -99,37 +99,38 @@ impl AutoRecBudget {
         match *event {
             Repair::ReplicaSent { .. } => {}
             Repair::Retransmitted {
-                datum, round: 1, ..
+                range, round: 1, ..
             } => {
                 self.shadow.on_repair(now, event);
                 let level = self.shadow.report().redundancy_level;
-                let granted = i64::from(level) * i64::from(datum.len);
-                let account = self.accounts.entry(datum).or_default();
+                let granted = i64::from(level) * i64::from(range.len);
+                let account = self.accounts.entry(range).or_default();
                 account.granted += granted;
                 self.pay(granted);
             }
-            Repair::Split { datum, at } => {
+            Repair::Split { range, at } => {
                 self.shadow.on_repair(now, event);
                 // The first part keeps the account; what both come to is the same.
-                if let Some(account) = self.accounts.remove(&datum) {
-                    self.accounts.insert(Datum { len: at, ..datum }, account);
+                if let Some(account) = self.accounts.remove(&range) {
+                    self.accounts
+                        .insert(DataRange { len: at, ..range }, account);
                 }
             }
-            Repair::Recovered { datum, .. } | Repair::Abandoned { datum } => {
+            Repair::Recovered { range, .. } | Repair::Abandoned { range } => {
                 self.shadow.on_repair(now, event);
-                self.settle(datum);
+                self.settle(range);
             }
             Repair::Retransmitted { .. } => self.shadow.on_repair(now, event),
         }
     }
 
-    fn settle(&mut self, datum: Datum) {
-        let Some(account) = self.accounts.remove(&datum) else {
+    fn settle(&mut self, range: DataRange) {
+        let Some(account) = self.accounts.remove(&range) else {
             return;
         };
         let sent = account.sent as f64 * SENT_SHARE;
         self.pay(sent as i64 - account.granted);
-        let level = account.sent as f64 / f64::from(datum.len.max(1));
+        let level = account.sent as f64 / f64::from(range.len.max(1));
         self.mean_level = Some(match self.mean_level {
             None => level,
             Some(mean) => mean + LEVEL_GAIN * (level - mean),
@@ -168,9 +169,9 @@ impl AutoRecBudget {
             .reinject(at, occasion, none, &[], &hints, &mut asked);
         let any = !asked.is_empty();
         for copy in asked.drain(..) {
-            let datum = copy.datum();
-            self.accounts.entry(datum).or_default().sent += i64::from(copy.len);
-            self.shadow.on_repair(at, &Repair::ReplicaSent { datum });
+            let range = copy.data_range();
+            self.accounts.entry(range).or_default().sent += i64::from(copy.len);
+            self.shadow.on_repair(at, &Repair::ReplicaSent { range });
         }
         self.asked = asked;
         any
@@ -180,7 +181,7 @@ impl AutoRecBudget {
         self.available = (self.available + bytes).min(MOST);
     }
 
-    /// Replicas per lost datum that AutoRec sends, to the nearest; a first copy as long as the budget
+    /// Replicas per lost data range that AutoRec sends, to the nearest; a first copy as long as the budget
     /// has room for one.
     pub(super) fn level(&self) -> usize {
         let level = f64::from(self.shadow.report().redundancy_level);
@@ -190,7 +191,7 @@ impl AutoRecBudget {
     }
 
     /// True if the budget has room for a copy of `bytes`; `pending` bytes are charged to it already. Copies after a
-    /// datum's first leave the reserve alone.
+    /// data range's first leave the reserve alone.
     pub(super) fn has_room_for(&self, bytes: u32, pending: u64, is_first: bool) -> bool {
         let reserve = if is_first { 0 } else { RESERVE };
         let pending = i64::try_from(pending).unwrap_or(i64::MAX);

@@ -19,15 +19,15 @@ pub struct AutoRecPlusConfig {
     pub gamma: f64,
     /// Most copies per round of repair, 0 to 10. Default 10.
     pub max_level: u32,
-    /// No copies beyond those that leave this probability that a lost datum needs a second detection.
+    /// No copies beyond those that leave this probability that a lost data range needs a second detection.
     /// Default 1e-5.
     pub residual: f64,
     /// No copies beyond those whose successor would save less than this share of the detection time.
     /// Default 0.01.
     pub least_gain: f64,
-    /// Shortest time between copies of a datum. Default 1 ms.
+    /// Shortest time between copies of a data range. Default 1 ms.
     pub min_gap: Duration,
-    /// Grant copies again to a datum that was lost with all its copies. Default on.
+    /// Grant copies again to a data range that was lost with all its copies. Default on.
     pub renew: bool,
     /// Measure how bursty losses are and space copies by it; else losses count as independent.
     /// Default on.
@@ -74,7 +74,7 @@ tunable!(AutoRecPlusConfig {
     "max-level" => max_level in 0_u32..=10, "most copies per round of repair";
     "residual" => residual in 0.0..=1.0, "probability of a second detection that is good enough";
     "least-gain" => least_gain in 0.0..=1.0, "share of the detection time that one more copy must save";
-    "min-gap" => min_gap in Duration::ZERO..=LONGEST, "shortest time between copies of a datum";
+    "min-gap" => min_gap in Duration::ZERO..=LONGEST, "shortest time between copies of a data range";
     "renew" => renew, "grant copies again after a second loss";
     "burst-aware" => burst_aware, "space copies by how bursty losses are";
     "deadline-aware" => deadline_aware, "heed the deadlines of streams";

@@ -12,7 +12,7 @@
 //! - **How many**: as many as AutoRec would send in all (`autorec_budget.rs`), but where they are of use: the
 //!   first losses after a quiet time, for which AutoRec's last interval says nothing, have copies; a
 //!   burst doesn't switch itself off; and none are sent once a further one is pointless.
-//! - **Later rounds**: a datum lost with all its copies gets copies again. Such data are rare, and the
+//! - **Later rounds**: a data range lost with all its copies gets copies again. Such data are rare, and the
 //!   ones that a viewer notices.
 //! - **Budget** (`budget.rs`): β bounds the replica bytes of any ten seconds, not an expectation. When
 //!   it runs short, first copies go before further ones, higher priorities before lower ones.
@@ -37,8 +37,9 @@ use std::time::Duration;
 
 use swiftwater_quic::Priority;
 use swiftwater_quic::policy::{
-    ConfigureError, Datum, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathView,
-    Reinjection, Reinjector, ReinjectorReport, Rejection, RejectionReason, Repair, RepairCause,
+    ConfigureError, DataRange, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome,
+    PathView, Reinjection, Reinjector, ReinjectorReport, Rejection, RejectionReason, Repair,
+    RepairCause,
 };
 use swiftwater_tunable::Tunable;
 use swiftwater_units::{ByteCount, Instant};
@@ -103,7 +104,7 @@ struct Grant {
 struct CopyDecision {
     loss_rate: f64,
     curve: ConditionalLoss,
-    /// The most that is granted to a datum without need.
+    /// The most that is granted to a data range without need.
     limit: usize,
     /// The plan for data without a deadline.
     plan: Plan,
@@ -166,7 +167,7 @@ impl AutoRecPlus {
         self.decision = decision;
     }
 
-    /// The most copies per datum that the tolerances permit at the present loss rate.
+    /// The most copies per data range that the tolerances permit at the present loss rate.
     fn limit(&self, loss_rate: f64) -> usize {
         let config = &self.config;
         if loss_rate <= 0.0 {
@@ -217,7 +218,7 @@ impl AutoRecPlus {
         best
     }
 
-    /// Copies for a datum that was retransmitted for the `round`th time.
+    /// Copies for a data range that was retransmitted for the `round`th time.
     fn grant(&self, now: Instant, round: u32, deadline: Option<Instant>) -> usize {
         let decision = &self.decision;
         if round > 1 && !self.config.renew {
@@ -251,7 +252,7 @@ impl AutoRecPlus {
             .unwrap_or(usual)
     }
 
-    /// When copy `nth` of a datum in `round` is due if the one before leaves now.
+    /// When copy `nth` of a data range in `round` is due if the one before leaves now.
     fn gap(&self, round: u32, nth: usize) -> Duration {
         let plan = if round > 1 || nth >= self.decision.plan.copies() {
             &self.decision.strong
@@ -265,13 +266,13 @@ impl AutoRecPlus {
     fn on_retransmitted(
         &mut self,
         now: Instant,
-        datum: Datum,
+        range: DataRange,
         round: u32,
         priority: Priority,
         deadline: Option<Instant>,
     ) {
         let granted = self.grant(now, round, deadline);
-        let known = self.under_repair.get(&datum);
+        let known = self.under_repair.get(&range);
         let is_asked = known.is_some_and(|grant| grant.is_asked);
         let grant = Grant {
             copies: 0,
@@ -281,20 +282,20 @@ impl AutoRecPlus {
             deadline,
             is_asked,
         };
-        self.under_repair.insert(&datum, grant);
+        self.under_repair.insert(&range, grant);
         if granted > 0 && !is_asked {
-            self.under_repair.set_due(&datum, now + self.gap(round, 0));
+            self.under_repair.set_due(&range, now + self.gap(round, 0));
         }
     }
 
-    fn on_replica_sent(&mut self, now: Instant, datum: Datum) {
-        self.budget.on_replica(now, datum.len.into());
-        self.autorec_budget.on_replica(datum.len);
-        let Some(grant) = self.under_repair.get_mut(&datum) else {
+    fn on_replica_sent(&mut self, now: Instant, range: DataRange) {
+        self.budget.on_replica(now, range.len.into());
+        self.autorec_budget.on_replica(range.len);
+        let Some(grant) = self.under_repair.get_mut(&range) else {
             return;
         };
         if std::mem::take(&mut grant.is_asked) {
-            self.asked = self.asked.saturating_sub(datum.len.into());
+            self.asked = self.asked.saturating_sub(range.len.into());
         }
         grant.copies += 1;
         let Grant {
@@ -305,32 +306,32 @@ impl AutoRecPlus {
         } = *grant;
         if copies < granted {
             self.under_repair
-                .set_due(&datum, now + self.gap(round, copies));
+                .set_due(&range, now + self.gap(round, copies));
         } else {
-            self.under_repair.clear_due(&datum);
+            self.under_repair.clear_due(&range);
         }
     }
 
-    /// The copy of `datum` that was asked for will not leave; its bytes are free for others. It is
+    /// The copy of `range` that was asked for will not leave; its bytes are free for others. It is
     /// tried again if that is of use.
     fn on_rejection(&mut self, now: Instant, rejection: &Rejection) {
-        let datum = rejection.copy.datum();
-        let Some(grant) = self.under_repair.get_mut(&datum) else {
+        let range = rejection.copy.data_range();
+        let Some(grant) = self.under_repair.get_mut(&range) else {
             return;
         };
         if std::mem::take(&mut grant.is_asked) {
-            self.asked = self.asked.saturating_sub(datum.len.into());
+            self.asked = self.asked.saturating_sub(range.len.into());
             if rejection.reason != RejectionReason::RangeGone {
-                self.under_repair.set_due(&datum, now + RETRY);
+                self.under_repair.set_due(&range, now + RETRY);
             }
         }
     }
 
-    fn on_end(&mut self, datum: &Datum) {
-        if let Some(grant) = self.under_repair.remove(datum)
+    fn on_end(&mut self, range: &DataRange) {
+        if let Some(grant) = self.under_repair.remove(range)
             && grant.is_asked
         {
-            self.asked = self.asked.saturating_sub(datum.len.into());
+            self.asked = self.asked.saturating_sub(range.len.into());
         }
     }
 
@@ -346,43 +347,43 @@ impl AutoRecPlus {
 
     /// Asks for the copies that are due, as far as the budget goes.
     fn ask(&mut self, now: Instant, out: &mut Vec<Reinjection>) {
-        let mut due: Vec<(Datum, Instant, Grant)> = self
+        let mut due: Vec<(DataRange, Instant, Grant)> = self
             .under_repair
             .due_by(now)
-            .map(|(datum, at, grant)| (datum, at, *grant))
+            .map(|(range, at, grant)| (range, at, *grant))
             .collect();
         // First copies before further ones, what is urgent before what isn't.
-        due.sort_by_key(|(datum, at, grant)| {
+        due.sort_by_key(|(range, at, grant)| {
             let no_deadline = grant.deadline.is_none();
             let urgency = (grant.priority, no_deadline, grant.deadline);
-            (grant.copies > 0, urgency, *at, *datum)
+            (grant.copies > 0, urgency, *at, *range)
         });
-        for (datum, _, grant) in due {
+        for (range, _, grant) in due {
             let is_late = grant
                 .deadline
                 .is_some_and(|at| self.config.deadline_aware && now + self.one_way >= at);
             if is_late {
-                self.under_repair.clear_due(&datum);
+                self.under_repair.clear_due(&range);
                 continue;
             }
             let reserve = if grant.copies > 0 { RESERVE } else { 0.0 };
             let share = self.config.beta * (1.0 - reserve);
             let is_first = grant.copies == 0;
-            let is_covered = self.budget.room(now, share, self.asked) >= u64::from(datum.len)
+            let is_covered = self.budget.room(now, share, self.asked) >= u64::from(range.len)
                 && (!self.config.ceiling
                     || self
                         .autorec_budget
-                        .has_room_for(datum.len, self.asked, is_first));
+                        .has_room_for(range.len, self.asked, is_first));
             if !is_covered {
-                self.under_repair.set_due(&datum, now + RETRY);
+                self.under_repair.set_due(&range, now + RETRY);
                 continue;
             }
-            self.asked += u64::from(datum.len);
-            self.under_repair.clear_due(&datum);
-            if let Some(grant) = self.under_repair.get_mut(&datum) {
+            self.asked += u64::from(range.len);
+            self.under_repair.clear_due(&range);
+            if let Some(grant) = self.under_repair.get_mut(&range) {
                 grant.is_asked = true;
             }
-            out.push(datum.reinjection());
+            out.push(range.reinjection());
         }
     }
 }
@@ -394,7 +395,7 @@ impl Reinjector for AutoRecPlus {
         self.config.ceiling && self.autorec_budget.wants_spare_room()
     }
 
-    fn wants(&self, _: Occasion) -> bool {
+    fn is_asked_on(&self, _: Occasion) -> bool {
         false
     }
 
@@ -430,7 +431,7 @@ impl Reinjector for AutoRecPlus {
         }
         match *event {
             Repair::Retransmitted {
-                datum,
+                range,
                 first_sent_at,
                 round,
                 cause,
@@ -441,13 +442,13 @@ impl Reinjector for AutoRecPlus {
                 if round == 1 && cause == RepairCause::Loss {
                     self.on_detection(now.saturating_since(first_sent_at));
                 }
-                self.on_retransmitted(now, datum, round, priority, deadline);
+                self.on_retransmitted(now, range, round, priority, deadline);
             }
-            Repair::ReplicaSent { datum } => self.on_replica_sent(now, datum),
-            Repair::Split { datum, at } => {
-                self.under_repair.split(&datum, at);
+            Repair::ReplicaSent { range } => self.on_replica_sent(now, range),
+            Repair::Split { range, at } => {
+                self.under_repair.split(&range, at);
             }
-            Repair::Recovered { datum, .. } | Repair::Abandoned { datum } => self.on_end(&datum),
+            Repair::Recovered { range, .. } | Repair::Abandoned { range } => self.on_end(&range),
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::correlation::ConditionalLoss;
 
-/// Most copies of a datum in one round.
+/// Most copies of a data range in one round.
 pub const MAX_COPIES: usize = 10;
 
 /// What a second detection costs beyond its share of the mean latency, in detection times: it is what
@@ -19,13 +19,13 @@ const TAIL_WEIGHT: f64 = 4.0;
 /// By how much each gap is longer than the one before.
 const GROWTHS: [f64; 4] = [1.0, 1.5, 2.0, 3.0];
 
-/// When the copies of a datum are sent: the gaps from the retransmission to the first, from the first
+/// When the copies of a data range are sent: the gaps from the retransmission to the first, from the first
 /// to the second, and so on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Plan {
     gaps: [Duration; MAX_COPIES],
     copies: usize,
-    /// Expected recovery latency of a datum whose retransmission was lost.
+    /// Expected recovery latency of a data range whose retransmission was lost.
     pub expected_latency: Duration,
     /// Probability that all copies are lost if the retransmission was.
     pub residual_loss: f64,

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use swiftwater_quic::Priority;
 use swiftwater_quic::policy::{
-    Copied, Datum, Hints, Occasion, PacketFate, PacketOutcome, PathView, Reinjection, Reinjector,
-    ReinjectorReport, Rejection, RejectionReason, Repair, RepairCause,
+    Copied, DataRange, Hints, Occasion, PacketFate, PacketOutcome, PathView, Reinjection,
+    Reinjector, ReinjectorReport, Rejection, RejectionReason, Repair, RepairCause,
 };
 use swiftwater_units::{ByteCount, Dir, Instant, PacketNumber, PathId, Side, StreamId};
 
-/// The `nth` datum of 1000 bytes of the first unidirectional stream of a server.
-pub fn datum(nth: u64) -> Datum {
-    Datum {
+/// The `nth` data range of 1000 bytes of the first unidirectional stream of a server.
+pub fn data_range(nth: u64) -> DataRange {
+    DataRange {
         stream: StreamId::new(Side::Server, Dir::Uni, 0),
         offset: nth * 1_000,
         len: 1_000,
@@ -57,7 +57,7 @@ impl ReinjectorDriver {
         self.policy.report()
     }
 
-    /// Replicas per lost datum that are granted at present.
+    /// Replicas per lost data range that are granted at present.
     pub fn level(&self) -> u32 {
         self.report().redundancy_level
     }
@@ -98,11 +98,17 @@ impl ReinjectorDriver {
         self.outcomes(&[], false);
     }
 
-    /// A retransmission of `datum` leaves, in `round`, `detection` milliseconds after its first
+    /// A retransmission of `range` leaves, in `round`, `detection` milliseconds after its first
     /// transmission.
-    pub fn retransmit_as(&mut self, datum: Datum, round: u32, detection: u64, cause: RepairCause) {
+    pub fn retransmit_as(
+        &mut self,
+        range: DataRange,
+        round: u32,
+        detection: u64,
+        cause: RepairCause,
+    ) {
         let event = Repair::Retransmitted {
-            datum,
+            range,
             first_sent_at: self.now - Duration::from_millis(detection),
             lost_at: self.now,
             round,
@@ -113,22 +119,22 @@ impl ReinjectorDriver {
         self.policy.on_repair(self.now, &event);
     }
 
-    /// The first retransmission of `datum` leaves, 90 ms after its first transmission.
-    pub fn retransmit(&mut self, datum: Datum) {
-        self.retransmit_as(datum, 1, 90, RepairCause::Loss);
+    /// The first retransmission of `range` leaves, 90 ms after its first transmission.
+    pub fn retransmit(&mut self, range: DataRange) {
+        self.retransmit_as(range, 1, 90, RepairCause::Loss);
     }
 
-    /// A replica of `datum` leaves.
-    pub fn replica_sent(&mut self, datum: Datum) {
+    /// A replica of `range` leaves.
+    pub fn replica_sent(&mut self, range: DataRange) {
         self.policy
-            .on_repair(self.now, &Repair::ReplicaSent { datum });
+            .on_repair(self.now, &Repair::ReplicaSent { range });
     }
 
-    /// The first retransmission of `datum` is acknowledged.
-    pub fn recovered(&mut self, datum: Datum) {
+    /// The first retransmission of `range` is acknowledged.
+    pub fn recovered(&mut self, range: DataRange) {
         let by = Copied::Retransmission(1);
         self.policy
-            .on_repair(self.now, &Repair::Recovered { datum, by });
+            .on_repair(self.now, &Repair::Recovered { range, by });
     }
 
     /// Asks the policy; what it asks for is not sent.
@@ -155,10 +161,14 @@ impl ReinjectorDriver {
     }
 
     /// Asks the policy, and lets the copies leave at once.
-    pub fn send(&mut self, occasion: Occasion) -> Vec<Datum> {
-        let asked: Vec<_> = self.ask(occasion).iter().map(Reinjection::datum).collect();
-        for &datum in &asked {
-            self.replica_sent(datum);
+    pub fn send(&mut self, occasion: Occasion) -> Vec<DataRange> {
+        let asked: Vec<_> = self
+            .ask(occasion)
+            .iter()
+            .map(Reinjection::data_range)
+            .collect();
+        for &range in &asked {
+            self.replica_sent(range);
         }
         asked
     }

@@ -24,7 +24,7 @@ mod network;
 mod report;
 mod scripted_path;
 
-pub use driver::{ReinjectorDriver, datum};
+pub use driver::{ReinjectorDriver, data_range};
 pub use network::Network;
 pub use report::{PathReport, TransferReport};
 pub use scripted_path::ScriptedPath;

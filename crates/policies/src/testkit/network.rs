@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use swiftwater_quic::Priority;
 use swiftwater_quic::policy::{
-    Copied, CopyDemand, Datum, Demand, Hints, NoReinjection, Occasion, OutstandingRange,
+    Copied, CopyDemand, DataRange, Demand, Hints, NoReinjection, Occasion, OutstandingRange,
     PacketFate, PacketOutcome, PathChoice, PathDecision, PathView, Rank, Reinjection, Reinjector,
     Rejection, RejectionReason, Repair, RepairCause, Scheduler, SinglePath,
 };
@@ -422,9 +422,9 @@ impl Network {
             Sending::Retransmission => Copied::Retransmission(packet.round),
             Sending::Replica => Copied::Replica,
         };
-        let datum = self.datum(packet.cell);
+        let range = self.data_range(packet.cell);
         self.reinjector
-            .on_repair(self.now, &Repair::Recovered { datum, by });
+            .on_repair(self.now, &Repair::Recovered { range, by });
     }
 
     /// True if something has to be sent again.
@@ -443,8 +443,8 @@ impl Network {
         self.retransmissions.len() > before
     }
 
-    fn datum(&self, cell: usize) -> Datum {
-        Datum {
+    fn data_range(&self, cell: usize) -> DataRange {
+        DataRange {
             stream: StreamId::new(Side::Server, Dir::Uni, 0),
             offset: cell as u64 * CELL,
             len: self.cells[cell].len,
@@ -454,7 +454,7 @@ impl Network {
     /// Asks the re-injector, and queues what it asks for.
     fn ask(&mut self, occasion: Occasion) {
         let is_solicited = matches!(occasion, Occasion::SpareRoom | Occasion::Timer);
-        if self.reinjector.is_inert() || !(is_solicited || self.reinjector.wants(occasion)) {
+        if self.reinjector.is_inert() || !(is_solicited || self.reinjector.is_asked_on(occasion)) {
             return;
         }
         for at in 0..self.paths.len() {
@@ -486,15 +486,15 @@ impl Network {
         let of = |path: &Sender| {
             let id = path.view.id;
             let range = move |(number, packet): (&u64, &SentPacket)| {
-                let (cell, datum) = (&self.cells[packet.cell], self.datum(packet.cell));
+                let (cell, range) = (&self.cells[packet.cell], self.data_range(packet.cell));
                 let number = PacketNumber::new(*number);
                 OutstandingRange::new(
                     id,
                     number,
                     packet.sent_at,
-                    datum.stream,
-                    datum.offset,
-                    datum.len,
+                    range.stream,
+                    range.offset,
+                    range.len,
                 )
                 .retransmission(packet.sending != Sending::New)
                 .copies(cell.replicas)
@@ -507,7 +507,7 @@ impl Network {
     fn queue(&mut self, copy: &Reinjection) -> Result<(), RejectionReason> {
         let all = self.cells.len() as u64 * CELL;
         let end = copy.offset.saturating_add(copy.len.into());
-        if copy.stream != self.datum(0).stream || copy.len == 0 || copy.offset >= all {
+        if copy.stream != self.data_range(0).stream || copy.len == 0 || copy.offset >= all {
             return Err(RejectionReason::RangeGone);
         }
         let permits = |path: &Sender| copy.target.permits(path.view.id);
@@ -598,7 +598,7 @@ impl Network {
             .new_data(ByteCount::new(new))
             .retransmissions(ByteCount::new(lost))
             .copies(copies)
-            .next_stream(self.datum(0).stream, Priority::default())
+            .next_stream(self.data_range(0).stream, Priority::default())
     }
 
     /// Sends one datagram, and more within `max_bytes`; false if not even one left.
@@ -658,7 +658,7 @@ impl Network {
     /// Sends one packet; returns its size.
     fn send(&mut self, at: usize, index: usize, sending: Sending) -> u64 {
         let now = self.now;
-        let datum = self.datum(index);
+        let range = self.data_range(index);
         let cell = &mut self.cells[index];
         cell.live += 1;
         let first_sent_at = *cell.first_sent_at.get_or_insert(now);
@@ -688,7 +688,7 @@ impl Network {
             Sending::Retransmission => {
                 path.report.retransmitted += bytes;
                 let event = Repair::Retransmitted {
-                    datum,
+                    range,
                     first_sent_at,
                     lost_at: lost_at.unwrap_or(now),
                     round,
@@ -702,7 +702,7 @@ impl Network {
                 path.report.replicas += bytes;
                 if lost_at.is_some() {
                     self.reinjector
-                        .on_repair(now, &Repair::ReplicaSent { datum });
+                        .on_repair(now, &Repair::ReplicaSent { range });
                 }
             }
         }

@@ -9,8 +9,8 @@
 use std::time::Duration;
 
 use swiftwater_policies::reinjector_by_name;
-pub use swiftwater_policies::testkit::{ReinjectorDriver, datum};
-use swiftwater_quic::policy::{Datum, PathView, Reinjection};
+pub use swiftwater_policies::testkit::{ReinjectorDriver, data_range};
+use swiftwater_quic::policy::{DataRange, PathView, Reinjection};
 use swiftwater_units::Instant;
 
 pub const SRTT: Duration = Duration::from_millis(60);
@@ -32,7 +32,7 @@ pub fn drive(specification: &str) -> ReinjectorDriver {
     ReinjectorDriver::new(reinjector_by_name(specification).expect("a specification"))
 }
 
-/// The datum of a request.
-pub fn named(copy: &Reinjection) -> Datum {
-    copy.datum()
+/// The data range of a request.
+pub fn named(copy: &Reinjection) -> DataRange {
+    copy.data_range()
 }

@@ -183,10 +183,10 @@ impl Reinjector for Repeater {
 
     fn on_repair(&mut self, _now: Instant, event: &Repair) {
         if let Repair::Retransmitted {
-            datum, round: 1, ..
+            range, round: 1, ..
         } = event
         {
-            self.waiting.push(datum.reinjection());
+            self.waiting.push(range.reinjection());
             self.level = 1;
         }
     }

@@ -32,7 +32,7 @@ pub use loss_judge::{
 };
 pub use path_view::{PathPhase, PathStatus, PathView, PathViewBuilder, RateView};
 pub use reinjection::{
-    ConfigureError, Copied, Datum, NoReinjection, Occasion, OutstandingRange, PacketFate,
+    ConfigureError, Copied, DataRange, NoReinjection, Occasion, OutstandingRange, PacketFate,
     PacketOutcome, PathChoice, Rank, Reinjection, Reinjector, ReinjectorReport, Rejection,
     RejectionReason, Repair, RepairCause,
 };

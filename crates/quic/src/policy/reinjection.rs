@@ -212,9 +212,9 @@ impl Reinjection {
         self
     }
 
-    /// The range as data under repair are named.
-    pub fn datum(&self) -> Datum {
-        Datum {
+    /// The range itself, without target and rank.
+    pub fn data_range(&self) -> DataRange {
+        DataRange {
             stream: self.stream,
             offset: self.offset,
             len: self.len,
@@ -252,10 +252,10 @@ impl Rejection {
     }
 }
 
-/// Data under repair: a range of a stream that was declared lost, or probed for, and isn't
-/// acknowledged. Stream and offset identify it; no two data of a connection overlap.
+/// A data range under repair: bytes of a stream that were declared lost, or probed for, and aren't
+/// acknowledged. Stream and offset identify it; no two ranges of a connection overlap.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Datum {
+pub struct DataRange {
     /// The stream.
     pub stream: StreamId,
     /// First byte.
@@ -264,7 +264,7 @@ pub struct Datum {
     pub len: u32,
 }
 
-impl Datum {
+impl DataRange {
     /// The request for one more copy of it, on whichever path.
     pub fn reinjection(&self) -> Reinjection {
         Reinjection::new(self.stream, self.offset, self.len)
@@ -280,7 +280,7 @@ pub enum RepairCause {
     Probe,
 }
 
-/// Which copy of a datum was acknowledged first.
+/// Which copy of a data range was acknowledged first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Copied {
     /// The first transmission: the loss was spurious.
@@ -294,10 +294,10 @@ pub enum Copied {
 /// What happens to data under repair. Each event is reported after it happened.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Repair {
-    /// A retransmission of the datum left.
+    /// A retransmission of the data range left.
     Retransmitted {
-        /// The datum.
-        datum: Datum,
+        /// The data range.
+        range: DataRange,
         /// When its first transmission left.
         first_sent_at: Instant,
         /// When it was first declared lost or probed for.
@@ -311,30 +311,30 @@ pub enum Repair {
         /// When the receiver has no use for it any more, if the application said so.
         deadline: Option<Instant>,
     },
-    /// A replica of the datum left.
+    /// A replica of the data range left.
     ReplicaSent {
-        /// The datum.
-        datum: Datum,
+        /// The data range.
+        range: DataRange,
     },
-    /// The datum no longer fits one packet: from now on its first `at` bytes are one datum, the rest
-    /// another, both with its history.
+    /// The data range no longer fits one packet: from now on its first `at` bytes are one range,
+    /// the rest another, both with its history.
     Split {
-        /// The datum, whole.
-        datum: Datum,
+        /// The data range, whole.
+        range: DataRange,
         /// Bytes of the first part.
         at: u32,
     },
-    /// A copy of the datum was acknowledged.
+    /// A copy of the data range was acknowledged.
     Recovered {
-        /// The datum.
-        datum: Datum,
+        /// The data range.
+        range: DataRange,
         /// Which copy.
         by: Copied,
     },
-    /// The datum is not needed any more: its stream was reset or the connection closed.
+    /// The data range is not needed any more: its stream was reset or the connection closed.
     Abandoned {
-        /// The datum.
-        datum: Datum,
+        /// The data range.
+        range: DataRange,
     },
 }
 
@@ -370,13 +370,13 @@ pub struct PacketOutcome {
 /// nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReinjectorReport {
-    /// Replicas per lost datum that are granted at present (K of AutoRec).
+    /// Replicas per lost data range that are granted at present (K of AutoRec).
     pub redundancy_level: u32,
     /// Estimated loss rate, 0 to 1.
     pub loss_rate: f64,
-    /// Estimated mean time from sending a datum to its retransmission (`T_unit`).
+    /// Estimated mean time from sending a data range to its retransmission (`T_unit`).
     pub detection_time: Option<Duration>,
-    /// Time since the last copy of a datum after which another is sent even beside new data
+    /// Time since the last copy of a data range after which another is sent even beside new data
     /// (`T_thres`).
     pub silence_threshold: Option<Duration>,
     /// Data that wait for a copy.
@@ -412,14 +412,15 @@ pub trait Reinjector: Send + fmt::Debug {
         true
     }
 
-    /// Which [`Occasion`]s other than `SpareRoom` and `Timer` it is to be asked on; by default all.
-    fn wants(&self, _occasion: Occasion) -> bool {
+    /// True if it is to be asked on this [`Occasion`], which is neither `SpareRoom` nor `Timer`; by
+    /// default on all.
+    fn is_asked_on(&self, _occasion: Occasion) -> bool {
         true
     }
 
-    /// True if the loss of a copy concerns data only if no newer copy is in flight; else every lost
-    /// copy is retransmitted on its own.
-    fn watches_newest(&self) -> bool {
+    /// True if lost data are retransmitted only when no copy of them is in flight any more; false if
+    /// the loss of each copy brings a retransmission of its own.
+    fn live_copies_defer_retransmission(&self) -> bool {
         true
     }
 

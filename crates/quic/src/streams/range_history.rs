@@ -22,9 +22,9 @@ pub(crate) struct CarrierFate {
     pub(crate) now: Instant,
     pub(crate) carrier: Carrier,
     pub(crate) fate: Fate,
-    /// A range is sent again only when no live copy of it is left; else the loss of each copy repeats
-    /// it.
-    pub(crate) live_copies_count: bool,
+    /// A range is retransmitted only when no copy of it is in flight; else the loss of each copy brings
+    /// a retransmission.
+    pub(crate) live_copies_defer_retransmission: bool,
 }
 
 impl CarrierFate {

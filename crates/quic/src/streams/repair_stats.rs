@@ -32,7 +32,7 @@ macro_rules! each_sum {
     };
 }
 
-/// SendTotals of the repair of lost stream data. Means are weighted by bytes, so that a datum that was
+/// Totals of the repair of lost stream data. Means are weighted by bytes, so that a data range that was
 /// cut in two counts no more than one that wasn't.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RepairStats {
@@ -71,7 +71,7 @@ pub struct RepairStats {
     pub probe_time_sum: u128,
     /// Bytes that `probe_time_sum` is of.
     pub probed_bytes: ByteCount,
-    /// Replicas sent, of each datum; a datum that is cut in two takes its replicas along twice.
+    /// Replicas sent, of each data range; a data range that is cut in two takes its replicas along twice.
     pub replicas_sent: u64,
     /// Their bytes.
     pub replica_bytes: ByteCount,

@@ -22,12 +22,12 @@ use super::repair_stats::RepairStats;
 use crate::frame_writer::Fate;
 use crate::idle_memory::IdleMemory;
 use crate::observe::Purpose;
-use crate::policy::{Copied, Datum, Repair, RepairCause};
+use crate::policy::{Copied, DataRange, Repair, RepairCause};
 
-/// A recovered datum, for observers.
+/// A recovered data range, for observers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recovery {
-    pub(crate) datum: Datum,
+    pub(crate) range: DataRange,
     pub(crate) by: Copied,
     pub(crate) latency: Duration,
     pub(crate) detection_time: Duration,
@@ -42,7 +42,7 @@ pub(crate) enum RepairEvent {
     Policy(Repair),
     /// A range was declared lost, or probed for, for the first time.
     Lost {
-        datum: Datum,
+        range: DataRange,
         detection_time: Duration,
         cause: RepairCause,
     },
@@ -71,7 +71,7 @@ impl RetransmissionHistory {
     }
 
     /// Where a frame with bytes to send again from `offset` on should end, so that it carries whole
-    /// data: the end of the datum there, if there is one.
+    /// data: the end of the data range there, if there is one.
     pub(super) fn end_of(&self, stream: StreamId, offset: u64) -> Option<u64> {
         if self.ranges.is_empty() {
             return None;
@@ -159,19 +159,19 @@ impl RetransmissionHistory {
         // A probe timeout repeats what may arrive yet.
         history.original_is_live = fate.fate == Fate::Probed;
         self.ranges.insert((stream, range.start), history);
-        let datum = Datum {
+        let range = DataRange {
             stream,
             offset: range.start,
             len,
         };
-        self.count_lost(fate, datum);
+        self.count_lost(fate, range);
     }
 
-    fn count_lost(&mut self, fate: &CarrierFate, datum: Datum) {
+    fn count_lost(&mut self, fate: &CarrierFate, range: DataRange) {
         self.stats.lost_data += 1;
-        self.stats.lost_bytes += u64::from(datum.len).into();
+        self.stats.lost_bytes += u64::from(range.len).into();
         self.events.push_back(RepairEvent::Lost {
-            datum,
+            range,
             detection_time: fate.now.saturating_since(fate.carrier.sent_at),
             cause: fate.cause(),
         });
@@ -189,7 +189,7 @@ impl RetransmissionHistory {
             return false;
         }
         let is_loss = fate.fate == Fate::Lost;
-        if is_loss && fate.live_copies_count && history.has_live_copy() {
+        if is_loss && fate.live_copies_defer_retransmission && history.has_live_copy() {
             return false;
         }
         history.pending = Some(fate.cause());
@@ -198,12 +198,12 @@ impl RetransmissionHistory {
             history.first_sent_at.get_or_insert(fate.carrier.sent_at);
             let len = history.len;
             let offset = range.start;
-            let datum = Datum {
+            let range = DataRange {
                 stream,
                 offset,
                 len,
             };
-            self.count_lost(fate, datum);
+            self.count_lost(fate, range);
         }
         true
     }
@@ -256,7 +256,7 @@ impl RetransmissionHistory {
         if end <= at {
             return;
         }
-        let datum = Datum {
+        let range = DataRange {
             stream,
             offset: start,
             len: history.len,
@@ -269,7 +269,7 @@ impl RetransmissionHistory {
         self.stats.replicas_sent += u64::from(rest.replicas);
         self.ranges.insert((stream, at), rest);
         self.events
-            .push_back(RepairEvent::Policy(Repair::Split { datum, at: first }));
+            .push_back(RepairEvent::Policy(Repair::Split { range, at: first }));
     }
 
     /// Records one more copy of the range at `offset`: a retransmission if it waited for one, else a
@@ -279,7 +279,7 @@ impl RetransmissionHistory {
             return;
         };
         let len = history.len;
-        let datum = Datum {
+        let range = DataRange {
             stream,
             offset,
             len,
@@ -301,7 +301,7 @@ impl RetransmissionHistory {
             self.stats.replicas_sent += 1;
             self.stats.replica_bytes += u64::from(len).into();
             self.events
-                .push_back(RepairEvent::Policy(Repair::ReplicaSent { datum }));
+                .push_back(RepairEvent::Policy(Repair::ReplicaSent { range }));
             return;
         };
         self.stats.retransmitted_bytes += u64::from(len).into();
@@ -312,7 +312,7 @@ impl RetransmissionHistory {
             self.stats.count_detection(cause, time, len);
         }
         let event = Repair::Retransmitted {
-            datum,
+            range,
             first_sent_at,
             lost_at: history.lost_at.unwrap_or(carrier.sent_at),
             round: history.retransmissions,
@@ -338,7 +338,7 @@ impl RetransmissionHistory {
     }
 
     fn finish(&mut self, carrier: &Carrier, stream: StreamId, offset: u64, history: &RangeHistory) {
-        let datum = Datum {
+        let range = DataRange {
             stream,
             offset,
             len: history.len,
@@ -354,7 +354,7 @@ impl RetransmissionHistory {
         self.stats.replicas_useful += useful;
         self.stats.replicas_wasted += u64::from(history.replicas) - useful;
         self.events
-            .push_back(RepairEvent::Policy(Repair::Recovered { datum, by }));
+            .push_back(RepairEvent::Policy(Repair::Recovered { range, by }));
         if history.lost_at.is_none() {
             return;
         }
@@ -385,7 +385,7 @@ impl RetransmissionHistory {
             }
         }
         self.events.push_back(RepairEvent::Recovered(Recovery {
-            datum,
+            range,
             by,
             latency,
             detection_time,
@@ -427,13 +427,13 @@ impl RetransmissionHistory {
 
     fn abandon(&mut self, stream: StreamId, offset: u64, history: &RangeHistory) {
         self.stats.replicas_wasted += u64::from(history.replicas);
-        let datum = Datum {
+        let range = DataRange {
             stream,
             offset,
             len: history.len,
         };
         self.events
-            .push_back(RepairEvent::Policy(Repair::Abandoned { datum }));
+            .push_back(RepairEvent::Policy(Repair::Abandoned { range }));
     }
 }
 

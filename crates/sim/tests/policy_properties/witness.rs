@@ -281,12 +281,12 @@ impl Reinjector for Listener {
         !self.inner.is_inert() && self.inner.wants_spare_room()
     }
 
-    fn wants(&self, occasion: Occasion) -> bool {
-        self.inner.wants(occasion)
+    fn is_asked_on(&self, occasion: Occasion) -> bool {
+        self.inner.is_asked_on(occasion)
     }
 
-    fn watches_newest(&self) -> bool {
-        self.inner.watches_newest()
+    fn live_copies_defer_retransmission(&self) -> bool {
+        self.inner.live_copies_defer_retransmission()
     }
 
     fn on_outcomes(&mut self, now: Instant, outcomes: &[PacketOutcome], path: &PathView) {

@@ -36,7 +36,7 @@ struct Asking {
 }
 
 impl Reinjector for Asking {
-    fn wants(&self, occasion: Occasion) -> bool {
+    fn is_asked_on(&self, occasion: Occasion) -> bool {
         occasion == Occasion::LossRetransmitted
     }
 

@@ -52,7 +52,7 @@ impl Observer for Recoveries {
     fn observe(&mut self, _now: Instant, observation: &Observation<'_>) {
         // The same data as `RepairStats::repeated_bytes`.
         if let Observation::DataRecovered {
-            datum,
+            range,
             by: Copied::Replica | Copied::Retransmission(2..),
             recovery_latency,
             ..
@@ -62,7 +62,7 @@ impl Observer for Recoveries {
             if collected.len() < MAX_KEPT {
                 collected.push(Recovered {
                     latency: *recovery_latency,
-                    bytes: datum.len,
+                    bytes: range.len,
                 });
             }
         }

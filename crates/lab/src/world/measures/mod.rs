@@ -24,24 +24,24 @@
 //!
 //! # Recovery of lost data
 //!
-//! Of every group; summed over its connections before anything is divided. A *datum* is a data range
-//! of a stream that was declared lost or retransmitted on a probe timeout. Shares and means are
-//! weighted by bytes, so that a split datum does not count twice. *Retransmissions* follow a loss,
+//! Of every group; summed over its connections before anything is divided. A *data range* is a run of
+//! bytes of a stream that was declared lost or retransmitted on a probe timeout. Shares and means are
+//! weighted by bytes, so that a split data range does not count twice. *Retransmissions* follow a loss,
 //! *replicas* are the copies that the flow's `recovery` adds.
 //!
 //! | measure | definition |
 //! |---|---|
-//! | `recovery_latency_ms` | time from the first retransmission of a datum to the sending of the copy that arrived; mean over the data whose first retransmission was lost (AutoRec, section III-C) |
+//! | `recovery_latency_ms` | time from the first retransmission of a data range to the sending of the copy that arrived; mean over the data whose first retransmission was lost (AutoRec, section III-C) |
 //! | `recovery_latency_p95_ms`, `recovery_latency_max_ms` | 95th percentile (to 0.1 %), and the longest, of the same |
 //! | `rdr` | recovery deterioration rate: share of recovered data that needed two loss detections or more, 0 to 1; spurious losses are excluded |
 //! | `rdr_by_time` | the same by AutoRec's definition: share whose recovery latency was no less than its own detection time |
 //! | `redundancy_cost` | bytes of replicas / bytes sent for the first time |
-//! | `detection_time_ms` | time from the first transmission of a lost datum to its first retransmission (`T_unit`), mean; without those retransmitted on a probe timeout |
+//! | `detection_time_ms` | time from the first transmission of a lost data range to its first retransmission (`T_unit`), mean; without those retransmitted on a probe timeout |
 //! | `f_over_t` | `recovery_latency_ms` / `detection_time_ms`: comparable between stacks whose loss detection differs |
 //! | `replicas_per_loss` | replicas sent / data lost |
 //! | `replicas_useful_share` | share of replicas that arrived before every other copy of their data, 0 to 1 |
 //! | `spurious_share` | share of lost bytes whose first transmission arrived nevertheless, 0 to 1 |
-//! | `redundancy_level_mean` | redundancy level (replicas permitted for each lost datum), mean over the time that connections were open; 0 for a `recovery` that has none |
+//! | `redundancy_level_mean` | redundancy level (replicas permitted for each lost data range), mean over the time that connections were open; 0 for a `recovery` that has none |
 //! | `budget_max_10s` | the largest share of replica bytes in bytes sent for the first time, of the group, in 10 s that begin with a whole second of the measured time; of all of it if it is shorter. Intervals without new data don't count |
 //!
 //! # Transfers (`transfer`, `poisson`)

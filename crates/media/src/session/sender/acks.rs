@@ -154,7 +154,7 @@ impl Sender {
         if packet.latest == Some(settled.sequence) {
             packet.in_flight = false;
         }
-        self.on_datum_there(now, index, number, Some((by, settled.sent.at)));
+        self.on_range_received(now, index, number, Some((by, settled.sent.at)));
     }
 
     /// The receiver has a complete frame, from any packets.
@@ -163,11 +163,11 @@ impl Sender {
             return;
         };
         for number in 0..frame.cut.packets() {
-            self.on_datum_there(now, index, number, None);
+            self.on_range_received(now, index, number, None);
         }
     }
 
-    fn on_datum_there(
+    fn on_range_received(
         &mut self,
         now: Instant,
         index: u64,
@@ -177,7 +177,7 @@ impl Sender {
         let Some(frame) = self.frames.get_mut(index) else {
             return;
         };
-        let datum = policy_host::datum(index, &frame.cut, number);
+        let range = policy_host::data_range(index, &frame.cut, number);
         let Some(packet) = frame.packet_mut(number).filter(|packet| !packet.acked) else {
             return;
         };
@@ -193,7 +193,7 @@ impl Sender {
         self.count_recovery(index, number, by);
         if was_open && let Some(policy) = self.policy_mut() {
             let by = by.map_or(last, |(by, _)| by);
-            policy.on_repair(now, &Repair::Recovered { datum, by });
+            policy.on_repair(now, &Repair::Recovered { range, by });
         }
     }
 
@@ -203,7 +203,7 @@ impl Sender {
             return false;
         };
         let newest_only = match &self.protector {
-            Protector::Reinject(policy) => policy.watches_newest(),
+            Protector::Reinject(policy) => policy.live_copies_defer_retransmission(),
             _ => true,
         };
         let packet = self

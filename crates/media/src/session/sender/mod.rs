@@ -282,7 +282,7 @@ impl Sender {
         let Some(frame) = self.frames.get_mut(index) else {
             return;
         };
-        let datum = policy_host::datum(index, &frame.cut, number);
+        let range = policy_host::data_range(index, &frame.cut, number);
         let Some(packet) = frame.packet_mut(number).filter(|packet| packet.is_open()) else {
             return;
         };
@@ -291,7 +291,7 @@ impl Sender {
         let under_repair = packet.is_under_repair();
         self.stats.abandoned_packets += 1;
         if under_repair && let Some(policy) = self.policy_mut() {
-            policy.on_repair(now, &Repair::Abandoned { datum });
+            policy.on_repair(now, &Repair::Abandoned { range });
         }
     }
 

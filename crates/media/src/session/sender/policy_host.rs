@@ -2,7 +2,9 @@
 //! ranges. The same rules apply: no more copies than requested, none of acknowledged data, and
 //! copies are paced.
 
-use swiftwater_quic::policy::{Datum, Hints, Occasion, OutstandingRange, PathView, Reinjection};
+use swiftwater_quic::policy::{
+    DataRange, Hints, Occasion, OutstandingRange, PathView, Reinjection,
+};
 use swiftwater_units::{ByteCount, Dir, Instant, PacketNumber, PathId, Side, StreamId};
 
 use super::Sender;
@@ -17,8 +19,8 @@ const MAX_COPIES: usize = 4096;
 const MIN_PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// A packet of a frame as a data range for policies.
-pub(super) fn datum(frame: u64, cut: &Cut, number: u32) -> Datum {
-    Datum {
+pub(super) fn data_range(frame: u64, cut: &Cut, number: u32) -> DataRange {
+    DataRange {
         stream: StreamId::new(Side::Server, Dir::Uni, frame),
         offset: cut.offset(number),
         len: cut.len(number),
@@ -70,7 +72,7 @@ impl Sender {
             return;
         };
         let always = matches!(occasion, Occasion::SpareRoom | Occasion::Timer);
-        if policy.is_inert() || !(always || policy.wants(occasion)) {
+        if policy.is_inert() || !(always || policy.is_asked_on(occasion)) {
             return;
         }
         let frames = &self.frames;
@@ -92,14 +94,14 @@ impl Sender {
                     .packets
                     .get(number as usize)
                     .filter(|packet| packet.is_open())?;
-                let datum = datum(frame.frame.index, &frame.cut, number);
+                let range = data_range(frame.frame.index, &frame.cut, number);
                 let range = OutstandingRange::new(
                     PathId::ZERO,
                     PacketNumber::new(sequence),
                     sent.at,
-                    datum.stream,
-                    datum.offset,
-                    datum.len,
+                    range.stream,
+                    range.offset,
+                    range.len,
                 );
                 Some(
                     range

@@ -331,19 +331,19 @@ impl Sender {
         let Some(packet) = frame.packets.get(number as usize).copied() else {
             return;
         };
-        let datum = policy_host::datum(index, &frame.cut, number);
+        let range = policy_host::data_range(index, &frame.cut, number);
         let due = deadline.map(|deadline| frame.born + deadline);
         let Some(policy) = self.policy_mut() else {
             return;
         };
         match (kind, cause) {
-            (Kind::Source, _) => policy.on_new_data(now, ByteCount::new(u64::from(datum.len))),
+            (Kind::Source, _) => policy.on_new_data(now, ByteCount::new(u64::from(range.len))),
             (Kind::Replica, _) if packet.is_under_repair() => {
-                policy.on_repair(now, &Repair::ReplicaSent { datum });
+                policy.on_repair(now, &Repair::ReplicaSent { range });
             }
             (Kind::Retransmission, Some(cause)) => {
                 let event = Repair::Retransmitted {
-                    datum,
+                    range,
                     first_sent_at: packet.first_sent.unwrap_or(now),
                     lost_at: packet.lost_at.unwrap_or(now),
                     round: packet.retransmissions,

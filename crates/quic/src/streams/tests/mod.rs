@@ -251,7 +251,7 @@ fn verdict(fate: Fate) -> CarrierFate {
             sent_at: Instant::from_nanos(0),
         },
         fate,
-        live_copies_count: false,
+        live_copies_defer_retransmission: false,
     }
 }
 

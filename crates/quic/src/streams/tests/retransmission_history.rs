@@ -34,7 +34,7 @@ fn lose(
         now: Instant::from_nanos(1000),
         carrier,
         fate,
-        live_copies_count: true,
+        live_copies_defer_retransmission: true,
     };
     history.on_lost(&fate, STREAM, range, &mut resend);
     resend
