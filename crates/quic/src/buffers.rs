@@ -1,12 +1,28 @@
-//! Buffers that keep their capacity between packets, so that no packet allocates.
-//!
-//! They hold nothing between calls, and are borrowed beside the other parts of a connection.
+//! What is written to while packets are built and their fates come in, borrowed beside the other parts of
+//! a connection: buffers that keep their capacity, so that no packet allocates, and counts of frames.
 
+use crate::frame_counts::FrameCounter;
 use crate::frame_writer::Carried;
+use crate::lazy_box::LazyBox;
 use crate::observe::SentFrame;
 use crate::path::LossFacts;
 
-/// Buffers of a connection; given up while it is idle.
+/// The buffers of a connection, and the count of frames that it has sent.
+#[derive(Debug, Default)]
+pub(crate) struct Workspace {
+    pub(crate) frames_sent: Box<FrameCounter>,
+    /// They hold nothing between calls.
+    pub(crate) buffers: LazyBox<Buffers>,
+}
+
+impl Workspace {
+    /// What a packet is recorded in while it is written.
+    pub(crate) fn for_packet(&mut self) -> (&mut PacketBuffers, &mut FrameCounter) {
+        (&mut self.buffers.need().packet, &mut self.frames_sent)
+    }
+}
+
+/// Buffers; given up while the connection is idle.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     /// What an ACK frame or the loss timer brought about.

@@ -92,8 +92,8 @@ impl<'a, 'b> FrameWriter<'a, 'b> {
     }
 
     /// Counts the frames in `counts`, too.
-    pub(crate) fn counting(mut self, counts: Option<&'a mut FrameCounter>) -> Self {
-        self.counts = counts;
+    pub(crate) fn counting(mut self, counts: &'a mut FrameCounter) -> Self {
+        self.counts = Some(counts);
         self
     }
 

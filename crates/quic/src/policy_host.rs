@@ -9,6 +9,8 @@ use swiftwater_units::{ByteCount, Instant, PathId};
 
 use crate::ack_frequency::{Asked, Granted, offered};
 use crate::config::TransportConfig;
+use crate::control::Control;
+use crate::datagrams::Datagrams;
 use crate::feedback_exchange::FeedbackExchange;
 use crate::frame_writer::Carried;
 use crate::idle_memory::IdleMemory;
@@ -77,7 +79,7 @@ impl PolicyHost {
     pub(crate) fn schedule(
         &mut self,
         now: Instant,
-        demand: &Demand<'_>,
+        waiting: &Waiting<'_>,
         paths: &PathSet,
         monitor: &mut Monitor,
     ) -> Scheduled {
@@ -86,7 +88,7 @@ impl PolicyHost {
         }
         let views = refreshed(&mut self.buffers.need().views, now, paths);
         let is_known = |id: PathId| views.iter().any(|view| view.id == id);
-        match self.scheduler.next(now, views, demand) {
+        match self.scheduler.next(now, views, &waiting.demand()) {
             PathDecision::Path { id, max_bytes } if is_known(id) => Scheduled {
                 path: id,
                 max_bytes,
@@ -113,11 +115,6 @@ impl PolicyHost {
                 ..Scheduled::batch(paths.primary().id)
             },
         }
-    }
-
-    /// True if the scheduler is asked at all, so that demand must be known in detail.
-    pub(crate) fn has_scheduler(&self) -> bool {
-        !self.scheduler.is_inert()
     }
 
     /// A datagram of `bytes` left on `path`.
@@ -286,6 +283,33 @@ impl PolicyHost {
         let is_past = self.reinjector.next_deadline().is_some_and(|at| at <= now);
         let not_before = is_past.then(|| now + MIN_WAIT);
         self.buffers.need().not_before = not_before;
+    }
+}
+
+/// The owners of what may wait to be sent.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting<'a> {
+    pub(crate) streams: &'a Streams,
+    pub(crate) control: &'a Control,
+    pub(crate) datagrams: &'a Datagrams,
+}
+
+impl Waiting<'_> {
+    /// What waits, as schedulers see it.
+    fn demand(&self) -> Demand<'static> {
+        let lost = self.streams.pending_retransmission_bytes();
+        let new = self.streams.pending_bytes() - lost;
+        let next = self.streams.next_demand();
+        Demand {
+            control: self.control.has_pending(),
+            datagram_bytes: ByteCount::new(self.datagrams.unsent_bytes()),
+            new_bytes: ByteCount::new(new),
+            retransmission_bytes: ByteCount::new(lost),
+            next_stream: next.as_ref().map(|next| next.stream),
+            priority: next.as_ref().map(|next| next.priority),
+            deadline: next.as_ref().and_then(|next| next.deadline),
+            ..Demand::nothing()
+        }
     }
 }
 

@@ -42,7 +42,7 @@ impl Connection {
             // section 6.2.1).
             resets_pto: self.identity.side.is_server() || id != SpaceId::Initial,
         };
-        let facts = &mut self.buffers.need().loss;
+        let facts = &mut self.workspace.buffers.need().loss;
         let rng = &mut self.identity.random.generator;
         let Some(mut detection) = self.paths.loss_detection(id) else {
             return Ok(());
@@ -74,7 +74,7 @@ impl Connection {
 
     /// Routes what an ACK frame brought about.
     fn on_acked_and_lost(&mut self, now: Instant, id: SpaceId, path: PathId) {
-        let facts = &self.buffers.need().loss;
+        let facts = &self.workspace.buffers.need().loss;
         let least = self.identity.config.unsent_window;
         if let Some(path) = self.paths.get(path) {
             if let (true, Some(largest)) = (id.is_data(), facts.acked.largest) {
@@ -105,7 +105,7 @@ impl Connection {
     /// The loss timer of space `id` expired.
     pub(super) fn on_loss_timeout(&mut self, now: Instant, id: SpaceId) {
         let max_ack_delay = self.peer_max_ack_delay();
-        let facts = &mut self.buffers.need().loss;
+        let facts = &mut self.workspace.buffers.need().loss;
         let rng = &mut self.identity.random.generator;
         let Some(mut detection) = self.paths.loss_detection(id) else {
             return;

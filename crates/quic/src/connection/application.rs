@@ -8,7 +8,7 @@ use bytes::Bytes;
 use swiftwater_congestion::Snapshot;
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PacketCount, PathId, Side, StreamId};
 
-use crate::crypto::{CryptoError, EncryptionLevel};
+use crate::crypto::CryptoError;
 use crate::datagrams::{DatagramOptions, ReceivedDatagram};
 use crate::error::{ConnectionError, ReadError, SendDatagramError, WriteError};
 use crate::path::PathState;
@@ -104,7 +104,7 @@ impl Connection {
         if let Some(reason) = self.lifecycle.reason() {
             return Err(reason.clone().into());
         }
-        let room = self.data_room();
+        let room = self.paths.primary().data_room(&self.handshake);
         self.datagrams.send(data, options, room)
     }
 
@@ -131,7 +131,8 @@ impl Connection {
     /// Largest payload that [`Connection::send_datagram`] accepts now; `None` if the peer accepts no
     /// datagrams or the handshake is not complete.
     pub fn max_datagram_size(&self) -> Option<usize> {
-        self.datagrams.max_size(self.data_room())
+        let room = self.paths.primary().data_room(&self.handshake);
+        self.datagrams.max_size(room)
     }
 
     /// Closes with the application's `code` (below 2^62) and `reason`, which is cut to what fits in
@@ -311,9 +312,7 @@ impl Connection {
         stats.streams_opened = streams.opened;
         stats.streams_opened_by_peer = streams.opened_by_peer;
         stats.flow_blocked = self.monitor.flow_blocked(self.lifecycle.last_packet_at);
-        if let Some(counts) = &self.monitor.frames_sent {
-            stats.frames_sent = counts.totals();
-        }
+        stats.frames_sent = self.workspace.frames_sent.totals();
         let spaces = self.paths.spaces();
         let awaiting = spaces
             .map(|(_, space)| space.ledger.eliciting_in_flight())
@@ -361,26 +360,6 @@ impl Connection {
 
     fn path_entry(&self, path: PathId) -> Option<&PathState> {
         self.paths.get(path)
-    }
-
-    /// Bytes for frames in a full packet with application data.
-    pub(super) fn data_room(&self) -> usize {
-        let level = if self.can_seal(EncryptionLevel::ZeroRtt) {
-            EncryptionLevel::ZeroRtt
-        } else {
-            EncryptionLevel::OneRtt
-        };
-        self.frame_room(level)
-    }
-
-    /// Bytes for frames in a full 1-RTT packet.
-    pub(super) fn one_rtt_room(&self) -> usize {
-        self.frame_room(EncryptionLevel::OneRtt)
-    }
-
-    fn frame_room(&self, level: EncryptionLevel) -> usize {
-        let tag_len = self.handshake.keys().tag_len(level);
-        self.paths.primary().frame_room(level, tag_len)
     }
 }
 

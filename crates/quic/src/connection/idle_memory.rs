@@ -26,7 +26,7 @@ impl Connection {
             lifecycle: _,
             outbox,
             monitor: _,
-            buffers,
+            workspace,
         } = self;
         identity.random.release_idle_memory();
         handshake.release_idle_memory();
@@ -36,6 +36,6 @@ impl Connection {
         datagrams.release_idle_memory();
         policies.release_idle_memory();
         outbox.release_idle_memory();
-        buffers.give_up();
+        workspace.buffers.give_up();
     }
 }

@@ -1,8 +1,8 @@
 //! One connection: owner of its parts, and router of facts between them (RFC 9000, 9001, 9002).
 //!
 //! It decides nothing that a part can decide. Receiving is `receive` (packets), `frames` (dispatch to
-//! owners), `acks` and `fates` (what became of sent packets); sending is `transmit` (`choose`, `fill`,
-//! `seal`); `timers` and `lifecycle` say when it acts without input and how it ends; `migration`
+//! owners), `acks` and `fates` (what became of sent packets); sending is `transmit` and the transmission
+//! context; `timers` and `lifecycle` say when it acts without input and how it ends; `migration`
 //! changes the addresses of a path; `application` is the interface of applications.
 
 mod acks;
@@ -32,7 +32,6 @@ use crate::control::Control;
 use crate::datagrams::Datagrams;
 use crate::fates::Fates;
 use crate::handshake::{Handshake, KeyMarks};
-use crate::lazy_box::LazyBox;
 use crate::path::{
     AckedDatagramSize, Amplification, CandidatePaths, Ecn, Link, LocalCids, Mtu, PathCids,
     PathResponseLimit, PathResponses, PathSet, PathState, RemoteCids, Spin, Validation,
@@ -44,7 +43,7 @@ use crate::transmission::Transmission;
 #[cfg(test)]
 use crate::{crypto::EncryptionLevel, space::SpaceId};
 
-use crate::buffers::{Buffers, PacketBuffers};
+use crate::buffers::{Buffers, Workspace};
 use crate::establishment::Establishment;
 use crate::identity::{HandshakeAddress, Identity, Start};
 use crate::lifecycle::Lifecycle;
@@ -70,7 +69,7 @@ pub struct Connection {
     lifecycle: Lifecycle,
     outbox: Outbox,
     monitor: Monitor,
-    buffers: LazyBox<Buffers>,
+    workspace: Workspace,
 }
 
 impl Connection {
@@ -104,7 +103,7 @@ impl Connection {
             lifecycle: Lifecycle::new(now),
             outbox: Outbox::default(),
             monitor: Monitor::new(observer),
-            buffers: LazyBox::default(),
+            workspace: Workspace::default(),
             identity: Identity {
                 side,
                 config,
@@ -189,16 +188,17 @@ impl Connection {
             speedup: &mut self.establishment.speedup,
             is_open: self.lifecycle.is_open(),
         };
-        (fates, self.buffers.need())
+        (fates, self.workspace.buffers.need())
     }
 
-    /// What builds packets on a path, and the buffers for them; `None` if the path is not open.
+    /// What builds packets on a path, and what they are recorded in meanwhile; `None` if the path is not open.
     fn transmission(
         &mut self,
         now: Instant,
         path: PathId,
-    ) -> Option<(Transmission<'_>, &mut PacketBuffers)> {
+    ) -> Option<(Transmission<'_>, &mut Workspace)> {
         let max_ack_delay = self.peer_max_ack_delay();
+        let may_send_one_rtt = self.may_send_one_rtt();
         let (path, handshake_spaces) = self.paths.with_handshake_spaces(path)?;
         let transmission = Transmission {
             now,
@@ -213,8 +213,9 @@ impl Connection {
             lifecycle: &mut self.lifecycle,
             monitor: &mut self.monitor,
             max_ack_delay,
+            may_send_one_rtt,
         };
-        Some((transmission, &mut self.buffers.need().packet))
+        Some((transmission, &mut self.workspace))
     }
 }
 

@@ -8,14 +8,9 @@ use swiftwater_units::{Instant, PacketNumber, PathId};
 use crate::observe::{LossTrigger, Observation};
 use crate::path::MtuState;
 use crate::space::SpaceId;
-use crate::transmission::{Packet, Target};
-use crate::transmit::Transmit;
 
 use super::Connection;
 use crate::events::Event;
-
-/// Probe timeouts after which an MTU probe counts as lost, if its fate didn't show before.
-const PROBE_LOST_PTOS: u32 = 3;
 
 impl Connection {
     /// The socket refused a datagram of `size` bytes, of this connection, because it is larger than
@@ -34,50 +29,6 @@ impl Connection {
             self.give_up_mtu_probe(now, id, number);
         }
         self.sync_mtu(now, id);
-    }
-
-    /// Bytes of the next datagram at most.
-    pub(super) fn datagram_limit(&self, path: PathId) -> usize {
-        let answers_timeout = self.paths.spaces().any(|(_, space)| space.probes > 0);
-        let mtu = self.paths.get(path).map(|path| &path.link.mtu);
-        mtu.map_or(0, |mtu| {
-            usize::from(if answers_timeout {
-                mtu.for_probe_timeout()
-            } else {
-                mtu.current()
-            })
-        })
-    }
-
-    /// A probe, if one is due, and if data wait that fill a datagram: a connection with little to
-    /// send gains nothing, and an idle one stays silent. It leaves before the data, so that the fate
-    /// of what follows shows its own.
-    pub(super) fn transmit_mtu_probe(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
-        if !self.handshake.is_confirmed() {
-            return None;
-        }
-        let waiting = self.streams.pending_bytes() + self.datagrams.unsent_bytes();
-        let room = buf.len();
-        let (id, size) = (self.paths.iter_mut())
-            .find_map(|path| Some((path.id, path.mtu_probe_to_send(now, waiting, room)?)))?;
-        let target = Target {
-            pad_to: usize::from(size),
-            is_last: true,
-            candidate_cid: None,
-        };
-        let number = self.paths.get(id)?.space.ledger.next_number();
-        let out = &mut buf[..usize::from(size)];
-        let built = self.build_packet(now, id, &Packet::mtu_probe(), &target, out);
-        if built == 0 {
-            return None;
-        }
-        let lost_after = self.pto(id) * PROBE_LOST_PTOS;
-        let path = self.paths.get_mut(id)?;
-        let ecn = path.link.ecn.mark();
-        path.link.on_datagram_sent(built);
-        path.link.mtu.on_probe_sent(now, number, size, lost_after);
-        self.monitor.on_datagram_sent(built);
-        Some(Transmit::single(id, &path.link.address, ecn, built))
     }
 
     /// MTU probes in flight that are overdue count as lost.
@@ -119,7 +70,7 @@ impl Connection {
         let rng = &mut self.identity.random.generator;
         path.recovery.on_max_datagram_size(size, rng);
         if size < before {
-            let room = self.one_rtt_room();
+            let room = self.paths.primary().one_rtt_room(&self.handshake);
             let count = self.datagrams.drop_too_large(room);
             if count > 0 {
                 let max = self.max_datagram_size().unwrap_or(0);

@@ -54,7 +54,7 @@ impl Connection {
 
     /// What was sent will not be acknowledged. Packet numbers go on (section 17.2.5.3).
     fn abandon_first_flight(&mut self) {
-        let numbers = &mut self.buffers.need().loss.rising;
+        let numbers = &mut self.workspace.buffers.need().loss.rising;
         if let Some(detection) = self.paths.loss_detection(SpaceId::Initial) {
             let bytes = detection.space.ledger.abandon(numbers);
             numbers.clear();

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use swiftwater_units::Instant;
 
-use crate::crypto::EncryptionLevel;
 use crate::deadlines::Deadlines;
 use crate::error::ConnectionError;
 use crate::establishment::PROBES;
@@ -180,7 +179,7 @@ impl Connection {
             let copies = self.identity.config.handshake_pto_copies;
             self.establishment.speedup.request_copies(copies);
         }
-        let repeats_early_data = self.can_seal(EncryptionLevel::ZeroRtt);
+        let repeats_early_data = self.handshake.may_send_early_data();
         let (mut fates, buffers) = self.fates(now);
         fates.probe_handshake_spaces(id, &mut buffers.loss);
         if repeats_early_data {

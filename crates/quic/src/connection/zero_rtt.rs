@@ -28,9 +28,7 @@ impl Connection {
     /// Such data can be replayed by whoever records them (RFC 9001, section 9.2): send only what may
     /// happen twice.
     pub fn may_send_early_data(&self) -> bool {
-        self.identity.side.is_client()
-            && self.can_seal(EncryptionLevel::ZeroRtt)
-            && self.lifecycle.is_open()
+        self.handshake.may_send_early_data() && self.lifecycle.is_open()
     }
 
     /// What became of early data; `None` if there were none, and on a client until the server has
@@ -154,7 +152,7 @@ impl Connection {
 
     /// As if nothing had been sent in 0-RTT packets.
     fn forget_early_data(&mut self, now: Instant) {
-        let Buffers { loss, packet } = self.buffers.need();
+        let Buffers { loss, packet } = self.workspace.buffers.need();
         let (numbers, carried) = (&mut loss.rising, &mut packet.carried);
         numbers.clear();
         carried.clear();
@@ -231,7 +229,7 @@ impl Connection {
     /// A Retry: the server has dropped the early data that were sent so far. Packet numbers go on
     /// (RFC 9000, section 17.2.5.3).
     pub(super) fn repeat_early_data(&mut self, now: Instant) {
-        if !self.can_seal(EncryptionLevel::ZeroRtt) {
+        if !self.handshake.may_send_early_data() {
             return;
         }
         let id = SpaceId::Data(self.paths.primary().id);

@@ -262,6 +262,12 @@ impl Handshake {
         self.confirmed
     }
 
+    /// True if application data are sent in 0-RTT packets now: only by a client, until the handshake is
+    /// complete.
+    pub(crate) fn may_send_early_data(&self) -> bool {
+        self.side.is_client() && !self.complete && self.protection.has(EncryptionLevel::ZeroRtt)
+    }
+
     /// Marks the handshake confirmed.
     pub(crate) fn confirm(&mut self) {
         self.confirmed = true;

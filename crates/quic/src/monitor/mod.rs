@@ -12,7 +12,6 @@ use swiftwater_wire::PacketType;
 use crate::lazy_box::LazyBox;
 use crate::observe::{Observation, Observer};
 
-use crate::frame_counts::FrameCounter;
 use crate::stats::Totals;
 
 /// The packet that is being processed.
@@ -27,8 +26,6 @@ pub(crate) struct CurrentPacket {
 /// Counters, and the observer if there is one.
 pub(crate) struct Monitor {
     pub(crate) stats: Totals,
-    /// Frames sent; taken while a packet is written.
-    pub(crate) frames_sent: Option<Box<FrameCounter>>,
     observer: Option<Box<dyn Observer>>,
     pub(crate) current_packet: CurrentPacket,
     /// What was reported last of state that changes in many places.
@@ -41,7 +38,6 @@ impl Monitor {
     pub(crate) fn new(observer: Option<Box<dyn Observer>>) -> Self {
         Self {
             stats: Totals::default(),
-            frames_sent: Some(Box::default()),
             observer,
             current_packet: CurrentPacket::default(),
             last_reported: LazyBox::default(),

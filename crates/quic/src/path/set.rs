@@ -3,13 +3,18 @@
 
 use std::time::Duration;
 
-use swiftwater_units::PathId;
+use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::ConnectionId;
 
 use crate::idle_memory::IdleMemory;
 use crate::space::{HandshakeSpaces, Space, SpaceId};
 
 use super::{Address, LossDetection, PathState};
+
+/// Packets that answer a peer which acknowledges nothing, at most.
+const MAX_NEGLECTED: u32 = 4096;
+/// The same for Initial and Handshake packets.
+const MAX_NEGLECTED_IN_HANDSHAKE: u32 = 256;
 
 /// The only owner that iterates over paths. A look-up fails for a path that is not open.
 #[derive(Debug)]
@@ -129,6 +134,45 @@ impl PathSet {
         }
     }
 
+    /// True if a packet number space has no number left.
+    pub(crate) fn are_numbers_exhausted(&self) -> bool {
+        let mut spaces = self.spaces();
+        spaces.any(|(_, space)| space.ledger.is_exhausted())
+    }
+
+    /// True if the peer goes on sending but acknowledges nothing, not even probes: every packet that
+    /// answers it would have to be remembered. A peer that receives nothing can't send that much, and
+    /// one that does must acknowledge (RFC 9000, section 13.2.1).
+    pub(crate) fn are_neglected(&self) -> bool {
+        self.spaces().any(|(id, space)| {
+            let limit = match id {
+                SpaceId::Data(_) => MAX_NEGLECTED,
+                SpaceId::Initial | SpaceId::Handshake => MAX_NEGLECTED_IN_HANDSHAKE,
+            };
+            space.neglected > limit
+        })
+    }
+
+    /// The first path with a candidate path that has a challenge or a response to send, and the index of
+    /// that candidate path.
+    pub(crate) fn candidate_to_validate(&self) -> Option<(PathId, usize)> {
+        let at = |path: &PathState| path.link.candidates.next_to_send();
+        self.iter().find_map(|path| Some((path.id, at(path)?)))
+    }
+
+    /// The first path with an MTU probe to send now, and the size of that probe; see
+    /// [`PathState::mtu_probe_to_send`].
+    pub(crate) fn mtu_probe_to_send(
+        &mut self,
+        now: Instant,
+        waiting: u64,
+        room: usize,
+    ) -> Option<(PathId, u16)> {
+        let size = |path: &mut PathState| path.mtu_probe_to_send(now, waiting, room);
+        self.iter_mut()
+            .find_map(|path| Some((path.id, size(path)?)))
+    }
+
     /// A path, and the spaces of the handshake beside it.
     pub(crate) fn with_handshake_spaces(
         &mut self,
@@ -206,7 +250,7 @@ mod tests {
 
     use rand_chacha::ChaCha20Rng;
     use rand_core::SeedableRng;
-    use swiftwater_units::{Instant, Side};
+    use swiftwater_units::Side;
 
     use super::*;
     use crate::config::TransportConfig;

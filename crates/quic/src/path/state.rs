@@ -13,7 +13,7 @@ use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::ResetToken;
 
 use crate::crypto::EncryptionLevel;
-use crate::handshake::KeyMarks;
+use crate::handshake::{Handshake, KeyMarks};
 use crate::idle_memory::IdleMemory;
 use crate::policy::{PathPhase, PathView};
 use crate::recovery::PathRecovery;
@@ -27,6 +27,11 @@ const MAX_PACKET_NUMBER_LEN: usize = 4;
 /// Bytes of a long header without its connection IDs: first byte, version, two lengths, length,
 /// packet number.
 const LONG_HEADER: usize = 1 + 4 + 2 + 2 + MAX_PACKET_NUMBER_LEN;
+
+/// Bytes of a short header to a connection ID of `cid_len` bytes.
+const fn short_header(cid_len: usize) -> usize {
+    1 + cid_len + MAX_PACKET_NUMBER_LEN
+}
 
 /// Bytes that the cipher suites of TLS 1.3 add; assumed while there are no keys yet.
 const USUAL_TAG_LEN: usize = 16;
@@ -53,14 +58,26 @@ impl PathState {
         self.recovery.pto_base() + max_ack_delay
     }
 
-    /// Bytes for frames in a full packet of `level` with application data, whatever its packet number.
-    pub(crate) fn frame_room(&self, level: EncryptionLevel, tag_len: usize) -> usize {
+    /// Bytes for frames in a full packet with application data, whatever its packet number.
+    pub(crate) fn data_room(&self, handshake: &Handshake) -> usize {
         let remote = self.cids.remote.current().len();
-        let header = match level {
-            EncryptionLevel::OneRtt => 1 + remote + MAX_PACKET_NUMBER_LEN,
-            _ => LONG_HEADER + remote + self.cids.local.first().len(),
+        let (level, header) = if handshake.may_send_early_data() {
+            let local = self.cids.local.first().len();
+            (EncryptionLevel::ZeroRtt, LONG_HEADER + remote + local)
+        } else {
+            (EncryptionLevel::OneRtt, short_header(remote))
         };
-        let tag_len = tag_len.max(USUAL_TAG_LEN);
+        self.room_beside(header, handshake, level)
+    }
+
+    /// Bytes for frames in a full 1-RTT packet.
+    pub(crate) fn one_rtt_room(&self, handshake: &Handshake) -> usize {
+        let header = short_header(self.cids.remote.current().len());
+        self.room_beside(header, handshake, EncryptionLevel::OneRtt)
+    }
+
+    fn room_beside(&self, header: usize, handshake: &Handshake, level: EncryptionLevel) -> usize {
+        let tag_len = handshake.keys().tag_len(level).max(USUAL_TAG_LEN);
         usize::from(self.link.mtu.current()).saturating_sub(header + tag_len)
     }
 

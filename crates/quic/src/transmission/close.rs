@@ -4,26 +4,70 @@ use swiftwater_wire::frame::ConnectionClose;
 use swiftwater_wire::{Frame, Writer};
 
 use crate::crypto::EncryptionLevel;
+use crate::datagram_size::MIN_INITIAL_SIZE;
 use crate::frame_writer::FrameWriter;
 use crate::handshake::KeysUnavailable;
 use crate::space::SentPacket;
+use crate::transmit::Transmit;
 
 use super::Transmission;
 use super::seal;
-use crate::buffers::PacketBuffers;
+use crate::buffers::Workspace;
 use crate::lifecycle::CloseFrame;
 
 /// Longest reason that is sent, bytes; the rest is cut off.
 const MAX_REASON: usize = 512;
 
 impl Transmission<'_> {
-    pub(crate) fn build_close(
+    /// Writes our close if it is due, in every encryption level that the peer may be able to read.
+    pub(crate) fn send_close(
+        &mut self,
+        buf: &mut [u8],
+        workspace: &mut Workspace,
+    ) -> Option<Transmit> {
+        let frame = self.lifecycle.close_to_send()?.clone();
+        let link = &self.path.link;
+        let budget = usize::try_from(link.amplification.budget()).unwrap_or(usize::MAX);
+        let limit = usize::from(link.mtu.current()).min(buf.len()).min(budget);
+        let levels = EncryptionLevel::SPACES.into_iter().filter(|&level| {
+            self.handshake.keys().has(level)
+                && self.space(level).is_some()
+                && (level != EncryptionLevel::OneRtt || self.handshake.is_complete())
+        });
+        let levels: Vec<EncryptionLevel> = levels.collect();
+        self.lifecycle.on_close_sent();
+        let mut size = 0;
+        for (nth, &level) in levels.iter().enumerate() {
+            let is_last = nth + 1 == levels.len();
+            let pads =
+                is_last && levels[0] == EncryptionLevel::Initial && limit >= MIN_INITIAL_SIZE;
+            let pad_to = if pads {
+                MIN_INITIAL_SIZE.saturating_sub(size)
+            } else {
+                0
+            };
+            let frame = frame.for_level(level);
+            let out = &mut buf[size..limit];
+            // A close that can't be protected is not sent: the peer's idle timeout ends it.
+            let built = self.build_close(level, &frame, pad_to, out, workspace);
+            size += built.unwrap_or(0);
+        }
+        if size == 0 {
+            return None;
+        }
+        self.path.link.on_datagram_sent(size);
+        self.monitor.on_datagram_sent(size);
+        let address = &self.path.link.address;
+        Some(Transmit::single(self.path.id, address, None, size))
+    }
+
+    fn build_close(
         &mut self,
         level: EncryptionLevel,
         frame: &CloseFrame,
         pad_to: usize,
         out: &mut [u8],
-        buffers: &mut PacketBuffers,
+        workspace: &mut Workspace,
     ) -> Result<usize, KeysUnavailable> {
         let room = out.len();
         let tag_len = self.handshake.keys().tag_len(level);
@@ -31,9 +75,10 @@ impl Transmission<'_> {
         let Some(started) = self.start_packet(level, None, &mut writer) else {
             return Ok(0);
         };
+        let (buffers, frames_sent) = workspace.for_packet();
         buffers.carried.clear();
         let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut buffers.carried)
-            .counting(self.monitor.frames_sent.as_deref_mut());
+            .counting(frames_sent);
         if !frames.frame(&encode_close(frame)) {
             return Ok(0);
         }

@@ -18,68 +18,71 @@ use super::plan::Packet;
 pub(super) const MIN_STREAM_ROOM: usize = 32;
 
 impl Transmission<'_> {
-    /// Fills one packet.
+    /// Fills one packet on the path in use.
     pub(super) fn fill(&mut self, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
-        if let Some(frames) = packet.candidate {
-            if let Some(data) = frames.challenge {
-                writer.frame(&Frame::PathChallenge { data });
-            }
-            if let Some(data) = frames.response {
-                writer.frame(&Frame::PathResponse { data });
-            }
-            return;
-        }
         if packet.mtu_probe {
-            if self.policies.ack_asked.may_hurry() {
-                writer.frame(&Frame::ImmediateAck);
+            self.fill_mtu_probe(writer);
+        } else if packet.level == EncryptionLevel::OneRtt {
+            self.fill_one_rtt(packet, writer);
+        } else {
+            if packet.level != EncryptionLevel::ZeroRtt {
+                self.fill_ack(packet, writer);
             }
-            writer.frame(&Frame::Ping);
-            return;
+            if packet.data {
+                self.fill_before_one_rtt(packet, writer);
+            }
         }
-        if packet.level != EncryptionLevel::ZeroRtt {
-            self.fill_ack(packet, writer);
+    }
+
+    fn fill_mtu_probe(&mut self, writer: &mut FrameWriter<'_, '_>) {
+        if self.policies.ack_asked.may_hurry() {
+            writer.frame(&Frame::ImmediateAck);
         }
-        if packet.level == EncryptionLevel::OneRtt
-            && let Some(feedback) = &mut self.policies.feedback
-        {
+        writer.frame(&Frame::Ping);
+    }
+
+    fn fill_one_rtt(&mut self, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
+        self.fill_ack(packet, writer);
+        if let Some(feedback) = &mut self.policies.feedback {
             feedback.fill(self.control, writer);
         }
         if !packet.data {
             return;
         }
-        if packet.level == EncryptionLevel::OneRtt {
-            self.fill_validation(writer);
-        }
+        self.fill_validation(writer);
         if packet.only_validation {
             return;
         }
-        if packet.probe
-            && packet.level == EncryptionLevel::OneRtt
-            && self.policies.ack_asked.may_hurry()
-        {
+        if packet.probe && self.policies.ack_asked.may_hurry() {
             writer.frame(&Frame::ImmediateAck);
         }
-        if packet.level != EncryptionLevel::ZeroRtt {
+        self.handshake.fill(packet.level, writer);
+        if let Some(feedback) = &mut self.policies.feedback {
+            feedback.fill_control(self.control);
+        }
+        self.fill_application(writer);
+        self.fill_ping(packet, writer);
+    }
+
+    /// Ack-eliciting frames of Initial, Handshake and 0-RTT packets.
+    fn fill_before_one_rtt(&mut self, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
+        if packet.level == EncryptionLevel::ZeroRtt {
+            self.fill_application(writer);
+        } else {
             self.handshake.fill(packet.level, writer);
         }
-        if matches!(
-            packet.level,
-            EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt
-        ) {
-            if packet.level == EncryptionLevel::OneRtt
-                && let Some(feedback) = &mut self.policies.feedback
-            {
-                feedback.fill_control(self.control);
-            }
-            self.fill_application(writer);
-        }
-        let wants_ping = self.space(packet.level).is_some_and(|space| space.ping);
-        if !writer.is_ack_eliciting() && (packet.probe || wants_ping) {
+        self.fill_ping(packet, writer);
+    }
+
+    /// A PING, if one was asked for or nothing else elicits the acknowledgement of a probe.
+    fn fill_ping(&mut self, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
+        let Some(space) = self.space_mut(packet.level) else {
+            return;
+        };
+        if !writer.is_ack_eliciting() && (packet.probe || space.ping) {
             writer.frame(&Frame::Ping);
         }
-        if writer.is_ack_eliciting()
-            && let Some(space) = self.space_mut(packet.level)
-        {
+        if writer.is_ack_eliciting() {
             space.ping = false;
         }
     }
@@ -160,7 +163,7 @@ impl Transmission<'_> {
 
     /// Datagrams, and streams that have their turn before them.
     fn fill_datagrams(&mut self, writer: &mut FrameWriter<'_, '_>) {
-        let room = self.data_room();
+        let room = self.path.data_room(self.handshake);
         while self.datagrams.has_pending() {
             let streams = self.stream_urgency();
             if self.datagrams.next_sender(streams) == NextSender::Streams {

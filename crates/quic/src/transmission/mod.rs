@@ -1,21 +1,28 @@
-//! The transmission context: what building one datagram on one path needs of a connection, borrowed.
+//! The transmission context: what building datagrams on one path needs of a connection, borrowed for a
+//! batch of them.
 //!
-//! Only it writes packets. `fill` appends frames, `seal` numbers, protects and records.
+//! Only it writes packets. `choose` plans the packets of a datagram, `fill` appends frames, `seal`
+//! numbers, protects and records.
 
+mod alone;
+mod batch;
+mod choose;
 mod close;
 mod copies;
 mod fill;
 mod plan;
 mod seal;
 
-pub(crate) use self::plan::{Packet, Plan, ValidationFrames};
-pub(crate) use self::seal::Target;
+pub(crate) use self::batch::{Batch, BatchEnd};
+
+use self::plan::Plan;
+use self::seal::{Destination, Target};
 
 use std::time::Duration;
 
 use swiftwater_units::Instant;
 
-use crate::buffers::PacketBuffers;
+use crate::buffers::Workspace;
 use crate::control::Control;
 use crate::crypto::EncryptionLevel;
 use crate::datagram_size::MIN_INITIAL_SIZE;
@@ -44,22 +51,26 @@ pub(crate) struct Transmission<'a> {
     pub(crate) monitor: &'a mut Monitor,
     /// The delay that the peer may add to acknowledgements.
     pub(crate) max_ack_delay: Duration,
+    /// The peer can make sense of 1-RTT packets, or will be able to soon.
+    pub(crate) may_send_one_rtt: bool,
 }
 
 impl Transmission<'_> {
     /// The space that packets of `level` are numbered in.
     pub(crate) fn space(&self, level: EncryptionLevel) -> Option<&Space> {
-        match SpaceId::of(level, self.path.id) {
-            SpaceId::Data(_) => Some(&self.path.space),
-            id => self.handshake_spaces.get(id),
+        match level {
+            EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => Some(&self.path.space),
+            EncryptionLevel::Initial => self.handshake_spaces.get(SpaceId::Initial),
+            EncryptionLevel::Handshake => self.handshake_spaces.get(SpaceId::Handshake),
         }
     }
 
     /// The same, to be changed.
     pub(crate) fn space_mut(&mut self, level: EncryptionLevel) -> Option<&mut Space> {
-        match SpaceId::of(level, self.path.id) {
-            SpaceId::Data(_) => Some(&mut self.path.space),
-            id => self.handshake_spaces.get_mut(id),
+        match level {
+            EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => Some(&mut self.path.space),
+            EncryptionLevel::Initial => self.handshake_spaces.get_mut(SpaceId::Initial),
+            EncryptionLevel::Handshake => self.handshake_spaces.get_mut(SpaceId::Handshake),
         }
     }
 
@@ -71,42 +82,28 @@ impl Transmission<'_> {
         }
     }
 
-    /// Bytes for frames in a full packet with application data.
-    pub(crate) fn data_room(&self) -> usize {
-        let keys = self.handshake.keys();
-        let sends_early_data = self.identity.side.is_client()
-            && !self.handshake.is_complete()
-            && keys.has(EncryptionLevel::ZeroRtt);
-        let level = if sends_early_data {
-            EncryptionLevel::ZeroRtt
-        } else {
-            EncryptionLevel::OneRtt
-        };
-        self.path.frame_room(level, keys.tag_len(level))
-    }
-
     /// Builds one datagram of the planned packets; returns its length, 0 if nothing came of it.
-    pub(crate) fn build_datagram(
+    fn build_datagram(
         &mut self,
         plan: &Plan,
         out: &mut [u8],
-        buffers: &mut PacketBuffers,
+        workspace: &mut Workspace,
     ) -> Result<usize, KeysUnavailable> {
-        let permitted = out.len().min(plan.budget());
+        let permitted = out.len().min(plan.budget);
         let out = &mut out[..permitted];
         let mut len = 0;
         for (nth, packet) in plan.packets().iter().enumerate() {
             let is_last = nth + 1 == plan.packets().len();
             let target = Target {
-                pad_to: if plan.pads() {
+                pad_to: if plan.pads {
                     MIN_INITIAL_SIZE.saturating_sub(len).min(out.len() - len)
                 } else {
                     0
                 },
                 is_last,
-                candidate_cid: None,
+                destination: Destination::InUse,
             };
-            len += self.build_packet(packet, &target, &mut out[len..], buffers)?;
+            len += self.build_packet(packet, &target, &mut out[len..], workspace)?;
         }
         if len > 0 {
             self.path.link.on_datagram_sent(len);

@@ -3,13 +3,6 @@
 use crate::crypto::EncryptionLevel;
 use crate::recovery::SendPurpose;
 
-/// Data of a PATH_CHALLENGE and of a PATH_RESPONSE frame to send.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ValidationFrames {
-    pub(crate) challenge: Option<[u8; 8]>,
-    pub(crate) response: Option<[u8; 8]>,
-}
-
 /// One packet to build.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
@@ -20,8 +13,6 @@ pub(crate) struct Packet {
     pub(crate) only_validation: bool,
     /// It answers a probe timeout: outside the window, and ack-eliciting whatever there is to say.
     pub(crate) probe: bool,
-    /// It is for a candidate path, with these frames and nothing else.
-    pub(crate) candidate: Option<ValidationFrames>,
     /// It tests whether the path carries a packet of its size.
     pub(crate) mtu_probe: bool,
 }
@@ -33,17 +24,13 @@ impl Packet {
             data,
             only_validation: false,
             probe,
-            candidate: None,
             mtu_probe: false,
         }
     }
 
-    /// A packet for a candidate path, with a challenge, a response or both.
-    pub(crate) fn validation(frames: ValidationFrames) -> Self {
-        Self {
-            candidate: Some(frames),
-            ..Self::new(EncryptionLevel::OneRtt, false, false)
-        }
+    /// A packet for a candidate path: what it carries is in its target.
+    pub(crate) fn validation() -> Self {
+        Self::new(EncryptionLevel::OneRtt, false, false)
     }
 
     /// A packet that tests whether the path carries its size.
@@ -69,17 +56,20 @@ impl Packet {
 pub(crate) struct Plan {
     packets: [Packet; 3],
     len: usize,
+    /// The datagram must have 1200 bytes.
     pub(crate) pads: bool,
+    /// Bytes that the receiver's address permits.
     pub(crate) budget: usize,
 }
 
 impl Plan {
-    pub(crate) fn nothing() -> Self {
+    /// No packet, with `budget` bytes for packets.
+    pub(crate) fn empty(budget: usize) -> Self {
         Self {
             packets: [Packet::new(EncryptionLevel::OneRtt, false, false); 3],
             len: 0,
             pads: false,
-            budget: 0,
+            budget,
         }
     }
 
@@ -94,15 +84,5 @@ impl Plan {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
-    }
-
-    /// Bytes that the receiver's address permits.
-    pub(crate) fn budget(&self) -> usize {
-        self.budget
-    }
-
-    /// True if the datagram must have 1200 bytes.
-    pub(crate) fn pads(&self) -> bool {
-        self.pads
     }
 }

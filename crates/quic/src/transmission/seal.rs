@@ -17,7 +17,7 @@ use crate::streams::Carrier;
 
 use super::Transmission;
 use super::plan::Packet;
-use crate::buffers::PacketBuffers;
+use crate::buffers::{PacketBuffers, Workspace};
 use crate::fates::report_repairs;
 
 /// Bytes of packet number and payload that header protection needs (RFC 9001, section 5.4.2).
@@ -39,14 +39,53 @@ pub(crate) struct Target {
     pub(crate) pad_to: usize,
     /// No packet follows in its datagram.
     pub(crate) is_last: bool,
-    /// It is sent on a candidate path, to this connection ID.
-    pub(crate) candidate_cid: Option<ConnectionId>,
+    pub(crate) destination: Destination,
+}
+
+/// Where a packet is sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Destination {
+    /// To the address in use.
+    InUse,
+    /// On a candidate path, to this connection ID, with these frames and nothing else.
+    Candidate {
+        cid: ConnectionId,
+        frames: ValidationFrames,
+    },
+}
+
+impl Destination {
+    /// The connection ID, if it is that of a candidate path.
+    fn candidate_cid(&self) -> Option<ConnectionId> {
+        match self {
+            Self::InUse => None,
+            Self::Candidate { cid, .. } => Some(*cid),
+        }
+    }
+}
+
+/// Data of a PATH_CHALLENGE and of a PATH_RESPONSE frame to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ValidationFrames {
+    pub(crate) challenge: Option<[u8; 8]>,
+    pub(crate) response: Option<[u8; 8]>,
 }
 
 /// A header has been written; frames follow.
 pub(super) struct Started {
     pub(super) layout: HeaderLayout,
     pub(super) number: PacketNumber,
+}
+
+impl ValidationFrames {
+    fn write(&self, writer: &mut FrameWriter<'_, '_>) {
+        if let Some(data) = self.challenge {
+            writer.frame(&Frame::PathChallenge { data });
+        }
+        if let Some(data) = self.response {
+            writer.frame(&Frame::PathResponse { data });
+        }
+    }
 }
 
 impl Transmission<'_> {
@@ -61,7 +100,7 @@ impl Transmission<'_> {
         packet: &Packet,
         target: &Target,
         out: &mut [u8],
-        buffers: &mut PacketBuffers,
+        workspace: &mut Workspace,
     ) -> Result<usize, KeysUnavailable> {
         let level = packet.level;
         let tag_len = self.handshake.keys().tag_len(level);
@@ -70,22 +109,26 @@ impl Transmission<'_> {
             return Ok(0);
         }
         let mut writer = Writer::new(out);
-        let Some(started) = self.start_packet(level, target.candidate_cid, &mut writer) else {
+        let Some(started) =
+            self.start_packet(level, target.destination.candidate_cid(), &mut writer)
+        else {
             return Ok(0);
         };
         let repeated_before = self.streams.stats().retransmitted_bytes;
-        let mut counts = std::mem::take(&mut self.monitor.frames_sent);
+        let (buffers, frames_sent) = workspace.for_packet();
         buffers.carried.clear();
         let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut buffers.carried)
-            .counting(counts.as_deref_mut());
+            .counting(frames_sent);
         let before = frames.remaining();
-        self.fill(packet, &mut frames);
+        match &target.destination {
+            Destination::InUse => self.fill(packet, &mut frames),
+            Destination::Candidate { frames: own, .. } => own.write(&mut frames),
+        }
         if frames.remaining() == before && target.is_last && target.pad_to > 0 {
             // Nothing fitted, but the datagram has to be filled up.
             frames.frame(&Frame::Ping);
         }
         let (is_empty, ack_eliciting) = (frames.remaining() == before, frames.is_ack_eliciting());
-        self.monitor.frames_sent = counts;
         if is_empty {
             return Ok(0);
         }
@@ -118,7 +161,7 @@ impl Transmission<'_> {
     ) -> SentPacket {
         // What is sent on a candidate path says nothing about this path: its loss is no congestion, it
         // gives no RTT sample and no probe timeout runs for it (RFC 9000, section 9.4).
-        let on_path = target.candidate_cid.is_none();
+        let on_path = matches!(target.destination, Destination::InUse);
         let ack_eliciting = written.ack_eliciting && on_path;
         let in_flight = on_path && (ack_eliciting || written.padded);
         let (link, recovery) = (&mut self.path.link, &mut self.path.recovery);

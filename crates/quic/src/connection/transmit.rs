@@ -1,0 +1,192 @@
+//! Packets out: which path sends next. The transmission context then chooses and writes the packets of a
+//! batch, and returns what it needs of others on the way.
+
+use swiftwater_units::Instant;
+use swiftwater_wire::ErrorCode;
+
+use crate::error::{ConnectionError, TransportError};
+use crate::handshake::{KeysUnavailable, UpdateCause};
+use crate::observe::{Observation, Owner};
+use crate::policy::Occasion;
+use crate::policy_host::{Scheduled, Waiting};
+use crate::transmission::{Batch, BatchEnd};
+use crate::transmit::Transmit;
+
+use super::Connection;
+use super::receive::keys_unavailable;
+
+impl Connection {
+    /// Writes the next datagrams to send into `buf` and says where they go; `None` if there is
+    /// nothing to send now. At most `max_segments` datagrams of equal size, the last one perhaps
+    /// shorter; `buf` must have room for one full datagram at least.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        max_segments: usize,
+        buf: &mut [u8],
+    ) -> Option<Transmit> {
+        if self.paths.are_numbers_exhausted() {
+            // Not even a close may follow (RFC 9000, section 12.3).
+            self.close_silently(now, ConnectionError::PacketNumbersExhausted);
+            return None;
+        }
+        if !self.lifecycle.is_open() {
+            return self.transmit_close(now, buf);
+        }
+        self.streams.drain_control(&mut self.control);
+        self.report_resets(now);
+        self.poll_feedback(now);
+        if let Some(transmit) = self.transmit_on_candidate(now, buf) {
+            return Some(transmit);
+        }
+        if let Err(error) = self.prepare_data(now) {
+            self.fail(now, error);
+        }
+        if !self.lifecycle.is_open() {
+            return self.transmit_close(now, buf);
+        }
+        if let Some(transmit) = self.transmit_mtu_probe(now, buf) {
+            return Some(transmit);
+        }
+        let transmit = self.transmit_data(now, max_segments, buf);
+        if transmit.is_none() {
+            self.report_idle(now);
+        }
+        transmit
+    }
+
+    /// Like [`Connection::poll_transmit`], but writes only what leaves by other addresses than those in use: a
+    /// datagram with a PATH_CHALLENGE or PATH_RESPONSE frame for a candidate or previous path (RFC 9000,
+    /// section 9.1). For drivers whose socket of the path in use takes no datagrams at the moment;
+    /// everything else stays queued.
+    pub fn poll_transmit_off_path(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        if !self.lifecycle.is_open() || self.paths.are_numbers_exhausted() {
+            return None;
+        }
+        self.transmit_on_candidate(now, buf)
+    }
+
+    /// Our close, if it is due.
+    fn transmit_close(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        let (mut transmission, workspace) = self.transmission(now, self.paths.primary().id)?;
+        transmission.send_close(buf, workspace)
+    }
+
+    /// Challenges and responses on candidate paths, each in a datagram of its own.
+    fn transmit_on_candidate(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        if !self.handshake.is_confirmed() {
+            return None;
+        }
+        let (id, at) = self.paths.candidate_to_validate()?;
+        let (mut transmission, workspace) = self.transmission(now, id)?;
+        let sent = transmission.validate_candidate(at, buf, workspace);
+        self.unless_unprotected(now, sent)?
+    }
+
+    /// An MTU probe, if one is due, and if data wait that fill a datagram: a connection with little to
+    /// send gains nothing, and an idle one stays silent. It leaves before the data, so that the fate
+    /// of what follows shows its own.
+    fn transmit_mtu_probe(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        if !self.handshake.is_confirmed() {
+            return None;
+        }
+        let waiting = self.streams.pending_bytes() + self.datagrams.unsent_bytes();
+        let (id, size) = self.paths.mtu_probe_to_send(now, waiting, buf.len())?;
+        let (mut transmission, workspace) = self.transmission(now, id)?;
+        let sent = transmission.probe_mtu(size, buf, workspace);
+        self.unless_unprotected(now, sent)?
+    }
+
+    /// Datagrams on the path that the scheduler names.
+    fn transmit_data(
+        &mut self,
+        now: Instant,
+        max_segments: usize,
+        buf: &mut [u8],
+    ) -> Option<Transmit> {
+        let scheduled = self.choose_path(now);
+        let id = scheduled.path;
+        let ecn = self.paths.get(id)?.link.ecn.mark();
+        let mut batch = Batch::new(buf, max_segments, &scheduled, ecn);
+        loop {
+            let (mut transmission, workspace) = self.transmission(now, id)?;
+            match transmission.extend_batch(&mut batch, workspace) {
+                Ok(BatchEnd::Complete) => return transmission.transmit(&batch),
+                Ok(BatchEnd::HandshakeCopies { has_room }) => {
+                    let (mut fates, buffers) = self.fates(now);
+                    fates.copy_handshake(has_room, &mut buffers.loss);
+                    batch.prepared.handshake_copied = true;
+                }
+                Ok(BatchEnd::SpareRoom) => {
+                    self.consult_reinjector(now, Occasion::SpareRoom);
+                    batch.prepared.reinjector_asked = true;
+                }
+                Err(KeysUnavailable) => {
+                    let transmit = transmission.transmit(&batch);
+                    self.fail(now, keys_unavailable());
+                    return transmit;
+                }
+            }
+        }
+    }
+
+    /// Asks the scheduler for the path of the next datagrams, and whether they may carry data.
+    /// Acknowledgements are never held back.
+    fn choose_path(&mut self, now: Instant) -> Scheduled {
+        let waiting = Waiting {
+            streams: &self.streams,
+            control: &self.control,
+            datagrams: &self.datagrams,
+        };
+        let (paths, monitor) = (&self.paths, &mut self.monitor);
+        let scheduled = self.policies.schedule(now, &waiting, paths, monitor);
+        let path = self.paths.get_mut(scheduled.path);
+        if let (Some(until), Some(path)) = (scheduled.wait_until, path) {
+            let wait = &mut path.pacing_until;
+            *wait = Some(wait.map_or(until, |at| at.min(until)));
+        }
+        scheduled
+    }
+
+    /// Closes if a packet could not be protected: nothing of it is sent.
+    fn unless_unprotected<T>(
+        &mut self,
+        now: Instant,
+        built: Result<T, KeysUnavailable>,
+    ) -> Option<T> {
+        if built.is_err() {
+            self.fail(now, keys_unavailable());
+        }
+        built.ok()
+    }
+
+    /// What must hold before data are sent: `Err` if the key may protect nothing more, or if the peer goes
+    /// on sending but acknowledges nothing. Initiates a key update if one is due and permitted (RFC 9001,
+    /// section 6.1).
+    fn prepare_data(&mut self, now: Instant) -> Result<(), TransportError> {
+        if self.handshake.keys().is_exhausted() {
+            return Err(TransportError::new(
+                ErrorCode::AEAD_LIMIT_REACHED,
+                "the key may protect no more packets and could not be updated",
+            ));
+        }
+        let interval = self.identity.config.key_update_interval;
+        if self.handshake.is_confirmed() && self.handshake.keys().update_is_due(interval) {
+            let generation = self.handshake.update_keys(UpdateCause::Local);
+            let generation = generation.map_err(|KeysUnavailable| keys_unavailable())?;
+            let initiator = Owner::Local;
+            let observation = Observation::KeyUpdated {
+                generation,
+                initiator,
+            };
+            self.monitor.observe(now, &observation);
+        }
+        if self.paths.are_neglected() {
+            return Err(TransportError::new(
+                ErrorCode::PROTOCOL_VIOLATION,
+                "the peer sends, but acknowledges nothing",
+            ));
+        }
+        Ok(())
+    }
+}
