@@ -267,20 +267,7 @@ impl Ecn {
             self.settle_counts(now, until, level, counts);
             return EcnCounts::default();
         }
-        if newly_marked > 0 {
-            self.unanswered = false;
-            self.timeouts = 0;
-        }
-        if let State::Unknown { since } = self.state
-            && newly_marked == 0
-            && sent_at > since
-        {
-            // What was sent after the test arrives, what was sent for it doesn't.
-            self.unmarked_acks += 1;
-            if self.unmarked_acks >= u64::from(TESTING_PACKETS) {
-                self.state = State::Failed;
-            }
-        }
+        self.note_answer(sent_at, newly_marked);
         if self.state == State::Failed {
             return EcnCounts::default();
         }
@@ -291,33 +278,15 @@ impl Ecn {
             }
             return EcnCounts::default();
         };
-        // More marks than were made (section 13.4.2.1).
-        let sum = counts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
-        if sum > self.marks_of(level).sent {
+        let Some([ect0, ect1, ce]) = self.validated_increase(level, newly_marked, counts) else {
             self.state = State::Failed;
             return EcnCounts::default();
-        }
+        };
         let is_stale = std::mem::take(&mut self.stale);
-        let reported = &mut self.marks_of(level).reported;
-        if is_stale {
-            *reported = counts;
-            return EcnCounts::default();
-        }
-        let [ect0, ect1, ce] = std::array::from_fn(|i| counts[i].checked_sub(reported[i]));
-        let (Some(ect0), Some(ect1), Some(ce)) = (ect0, ect1, ce) else {
-            self.state = State::Failed;
-            return EcnCounts::default();
-        };
-        // We send one codepoint only: any report of the other is a remark or a lie.
-        let (ours, other) = match self.codepoint {
-            EcnCodepoint::Ect1 => (ect1, ect0),
-            _ => (ect0, ect1),
-        };
-        if ours.saturating_add(ce) < newly_marked || other > 0 {
-            self.state = State::Failed;
-            return EcnCounts::default();
-        }
         self.marks_of(level).reported = counts;
+        if is_stale {
+            return EcnCounts::default();
+        }
         self.ce_total += ce;
         if newly_marked > 0 {
             self.state = State::Capable;
@@ -327,5 +296,48 @@ impl Ecn {
             ect1: PacketCount::new(ect1),
             ce: PacketCount::new(ce),
         }
+    }
+
+    /// An ACK of a packet sent at `sent_at` acknowledged `newly_marked` packets with marks. If what was
+    /// sent after the test arrives, and what was sent for it doesn't, the path drops marked packets.
+    fn note_answer(&mut self, sent_at: Instant, newly_marked: u64) {
+        if newly_marked > 0 {
+            self.unanswered = false;
+            self.timeouts = 0;
+        } else if let State::Unknown { since } = self.state
+            && sent_at > since
+        {
+            self.unmarked_acks += 1;
+            if self.unmarked_acks >= u64::from(TESTING_PACKETS) {
+                self.state = State::Failed;
+            }
+        }
+    }
+
+    /// By how much the peer's counts grew; `None` if they can't be right (RFC 9000, section 13.4.2.1).
+    /// While another path's marks are among them only their sum is checked.
+    fn validated_increase(
+        &mut self,
+        level: EncryptionLevel,
+        newly_marked: u64,
+        counts: [u64; 3],
+    ) -> Option<[u64; 3]> {
+        let Marks { reported, sent } = *self.marks_of(level);
+        let sum = counts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
+        if sum > sent {
+            return None;
+        }
+        if self.stale {
+            return Some([0; 3]);
+        }
+        let [ect0, ect1, ce] = std::array::from_fn(|i| counts[i].checked_sub(reported[i]));
+        let (ect0, ect1, ce) = (ect0?, ect1?, ce?);
+        // We send one codepoint only: any report of the other is a remark or a lie.
+        let (ours, other) = match self.codepoint {
+            EcnCodepoint::Ect1 => (ect1, ect0),
+            _ => (ect0, ect1),
+        };
+        let is_complete = ours.saturating_add(ce) >= newly_marked;
+        (is_complete && other == 0).then_some([ect0, ect1, ce])
     }
 }
