@@ -30,6 +30,7 @@ mod buffers;
 mod cid;
 mod config;
 mod connection;
+mod connection_ids;
 mod connection_setup;
 mod control;
 pub mod crypto;

@@ -17,7 +17,7 @@ use crate::streams::{Expiry, Priority, RangeHints, ReadChunk, ReadOutcome, Strea
 use crate::transmit::PathAddress;
 
 use super::Connection;
-use crate::events::{EndpointEvent, Event};
+use crate::events::{CidCollision, EndpointEvent, Event};
 use crate::stats::{ConnectionStats, PathStats};
 
 impl Connection {
@@ -199,10 +199,17 @@ impl Connection {
         if !self.handshake.is_complete() || !self.lifecycle.is_open() {
             return;
         }
-        self.paths.primary_mut().cids.local.retire_all();
-        self.issue_cids();
         let path = self.paths.primary().id;
-        self.rotate_remote_cid(path);
+        self.connection_ids().rotate(path);
+    }
+
+    /// Handles what [`Endpoint::handle_event`](crate::Endpoint::handle_event) returned: issues another ID in
+    /// the place of one that a different connection has. An ID that was sent already is retired along with the
+    /// others of its path. If hardly any IDs of the length are left, the peer gets fewer.
+    ///
+    /// Further events for the endpoint may follow.
+    pub fn handle_cid_collision(&mut self, collision: &CidCollision) {
+        self.connection_ids().on_collision(collision);
     }
 
     /// Sends a PING.

@@ -1,20 +1,19 @@
 //! Frames of an authenticated packet, each to its owner (RFC 9000, sections 12.4 and 19).
 
-use swiftwater_units::{Instant, PathId};
-use swiftwater_wire::frame::{ConnectionClose, FrameIter, NewConnectionId, types};
+use swiftwater_units::Instant;
+use swiftwater_wire::frame::{ConnectionClose, FrameIter};
 use swiftwater_wire::{ErrorCode, Frame};
 
-use crate::control::{BlockedReport, ControlKey, ControlValue};
+use crate::control::{BlockedReport, ControlKey};
 use crate::crypto::EncryptionLevel;
 use crate::error::{ConnectionError, TransportError};
 use crate::establishment;
-use crate::path::NewCidOutcome;
 
 use crate::space::SpaceId;
 
 use super::Connection;
 use super::receive::Origin;
-use crate::events::{EndpointEvent, Event};
+use crate::events::Event;
 
 /// What a packet's frames amount to.
 #[derive(Clone, Copy, Debug)]
@@ -143,10 +142,15 @@ impl Connection {
                 Ok(())
             }
             Frame::NewToken { token } => self.on_new_token(token),
-            Frame::NewConnectionId(new) => self.on_new_connection_id(now, origin.path, &new),
-            Frame::RetireConnectionId { path, sequence } => {
-                self.on_retire_connection_id(path, sequence, origin)
+            Frame::NewConnectionId(new) => {
+                let path = origin.path;
+                self.connection_ids().on_new_connection_id(path, &new)?;
+                self.replace_retired_cids(now);
+                Ok(())
             }
+            Frame::RetireConnectionId { path, sequence } => self
+                .connection_ids()
+                .on_retire_connection_id(origin.path, &origin.dst_cid, path, sequence),
             Frame::PathChallenge { data } => {
                 self.on_path_challenge(now, data, origin);
                 Ok(())
@@ -211,68 +215,6 @@ impl Connection {
             return Err(violation("HANDSHAKE_DONE from a client"));
         }
         self.on_handshake_confirmed(now);
-        Ok(())
-    }
-
-    fn on_new_connection_id(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        frame: &NewConnectionId,
-    ) -> Result<(), TransportError> {
-        if frame.path.is_some() {
-            return Err(
-                violation("multipath was not negotiated").in_frame(types::PATH_NEW_CONNECTION_ID)
-            );
-        }
-        let retirements = self.control.retirements();
-        let Some(owner) = self.paths.get_mut(path) else {
-            return Ok(());
-        };
-        let outcome = owner.cids.remote.on_new(frame, retirements)?;
-        self.apply_cid_outcome(path, outcome);
-        self.replace_retired_cids(now);
-        Ok(())
-    }
-
-    /// Uses another of the peer's connection IDs on a path, if there is a spare one.
-    pub(super) fn rotate_remote_cid(&mut self, id: PathId) {
-        if let Some(path) = self.paths.get_mut(id) {
-            let outcome = path.cids.remote.rotate();
-            self.apply_cid_outcome(id, outcome);
-        }
-    }
-
-    pub(super) fn apply_cid_outcome(&mut self, path: PathId, outcome: NewCidOutcome) {
-        for sequence in outcome.retire {
-            let key = ControlKey::RetireConnectionId(path, sequence);
-            self.control.set(key, ControlValue::Unit);
-        }
-        self.sync_reset_tokens();
-    }
-
-    fn on_retire_connection_id(
-        &mut self,
-        path: Option<PathId>,
-        sequence: u64,
-        origin: &Origin<'_>,
-    ) -> Result<(), TransportError> {
-        if path.is_some() {
-            return Err(violation("multipath was not negotiated"));
-        }
-        let issued = ControlKey::NewConnectionId(origin.path, sequence);
-        if self.control.is_unsent(issued) {
-            // It can only be guessed (section 19.16).
-            return Err(violation("retired a connection ID that was not sent yet"));
-        }
-        let Some(path) = self.paths.get_mut(origin.path) else {
-            return Ok(());
-        };
-        if let Some(cid) = path.cids.local.on_retired(sequence, &origin.dst_cid)? {
-            self.control.cancel(issued);
-            self.outbox.endpoint_event(EndpointEvent::CidRetired(cid));
-            self.issue_cids();
-        }
         Ok(())
     }
 

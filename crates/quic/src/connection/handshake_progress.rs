@@ -74,7 +74,7 @@ impl Connection {
             self.issue_token(now, remote.ip());
             self.on_handshake_confirmed(now);
         }
-        self.issue_cids();
+        self.connection_ids().issue();
         Ok(())
     }
 
@@ -134,7 +134,7 @@ impl Connection {
             path.cids.remote.add_preferred(cid, token);
         }
         path.link.mtu.set_peer_limit(peer.max_udp_payload_size);
-        self.sync_reset_tokens();
+        self.connection_ids().sync_reset_tokens();
         Ok(())
     }
 

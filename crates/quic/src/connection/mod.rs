@@ -12,7 +12,6 @@ mod frames;
 mod handshake_progress;
 mod idle_memory;
 mod lifecycle;
-mod local_cids;
 mod migration;
 mod mtu;
 mod rate_control;
@@ -27,6 +26,7 @@ pub use application::{RecvStream, SendStream};
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::TransportParameters;
 
+use crate::connection_ids::ConnectionIds;
 use crate::connection_setup::ConnectionSetup;
 use crate::control::Control;
 use crate::datagrams::Datagrams;
@@ -189,6 +189,16 @@ impl Connection {
             is_open: self.lifecycle.is_open(),
         };
         (fates, self.workspace.buffers.need())
+    }
+
+    /// The owners that connection IDs concern.
+    fn connection_ids(&mut self) -> ConnectionIds<'_> {
+        ConnectionIds {
+            identity: &mut self.identity,
+            paths: &mut self.paths,
+            control: &mut self.control,
+            outbox: &mut self.outbox,
+        }
     }
 
     /// What builds packets on a path, and what they are recorded in meanwhile; `None` if the path is not open.

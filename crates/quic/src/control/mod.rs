@@ -231,6 +231,12 @@ impl Control {
         !self.queue.is_empty()
     }
 
+    /// Retires the peer's connection ID with this sequence number.
+    pub(crate) fn retire_connection_id(&mut self, path: PathId, sequence: u64) {
+        let key = ControlKey::RetireConnectionId(path, sequence);
+        self.set(key, ControlValue::Unit);
+    }
+
     /// `RETIRE_CONNECTION_ID` frames that are not acknowledged yet.
     pub(crate) fn retirements(&self) -> usize {
         let from = ControlKey::RetireConnectionId(PathId::ZERO, 0);

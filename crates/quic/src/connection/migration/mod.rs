@@ -19,9 +19,7 @@ use swiftwater_wire::ErrorCode;
 
 use crate::error::{ConnectionError, TransportError};
 use crate::observe::Observation;
-use crate::path::{
-    AckedDatagramSize, Address, Amplification, Answered, CandidatePath, Kept, PathState, Role,
-};
+use crate::path::{AckedDatagramSize, Address, Amplification, Answered, CandidatePath, Kept, Role};
 
 use super::Connection;
 use super::receive::Origin;
@@ -150,7 +148,7 @@ impl Connection {
     fn switch_to(&mut self, now: Instant, at: usize, rtt: Option<Duration>) {
         let previous = self.exchange_path(now, at, rtt);
         self.keep_previous(previous);
-        self.sync_reset_tokens();
+        self.connection_ids().sync_reset_tokens();
         let path = self.paths.primary().id;
         self.sync_mtu(now, path);
     }
@@ -170,7 +168,7 @@ impl Connection {
         let path = self.paths.primary_mut();
         path.link.candidates.push(doubtful);
         let path = path.id;
-        self.sync_reset_tokens();
+        self.connection_ids().sync_reset_tokens();
         self.sync_mtu(now, path);
         // A peer that never left answers with a non-probing packet.
         self.ping();
@@ -248,9 +246,12 @@ impl Connection {
     fn forget(&mut self, candidate: &CandidatePath) {
         if let Some(cid) = candidate.cid {
             let cids = &mut self.paths.primary_mut().cids.remote;
-            let outcome = cids.release(cid.sequence);
+            let retired = cids.release(cid.sequence);
             let path = self.paths.primary().id;
-            self.apply_cid_outcome(path, outcome);
+            if let Some(sequence) = retired {
+                self.control.retire_connection_id(path, sequence);
+            }
+            self.connection_ids().sync_reset_tokens();
         }
     }
 
@@ -276,10 +277,12 @@ impl Connection {
         let path = self.paths.primary_mut();
         if path.cids.needs_fresh_remote && path.cids.remote.has_spare() {
             path.cids.needs_fresh_remote = false;
-            let path = path.id;
-            self.rotate_remote_cid(path);
+            let (path, retired) = (path.id, path.cids.remote.rotate());
+            if let Some(sequence) = retired {
+                self.control.retire_connection_id(path, sequence);
+            }
         }
-        self.sync_reset_tokens();
+        self.connection_ids().sync_reset_tokens();
     }
 
     /// Acts on deadlines of path validation.
@@ -417,15 +420,8 @@ impl Connection {
         }
         self.paths.primary_mut().link.candidates.push(candidate);
         self.monitor.observe(now, &Observation::PathProbed { path });
-        self.sync_reset_tokens();
+        self.connection_ids().sync_reset_tokens();
         self.paths.primary().link.candidates.find(&path)
-    }
-
-    /// Gives the endpoint the stateless reset tokens in use and their addresses, after either may have
-    /// changed.
-    pub(super) fn sync_reset_tokens(&mut self) {
-        let tokens = self.paths.iter().flat_map(PathState::reset_tokens);
-        self.outbox.sync_reset_tokens(tokens);
     }
 }
 
