@@ -135,8 +135,10 @@ impl Fates<'_> {
         number: PacketNumber,
         fate: Fate,
     ) {
-        let path = self.paths.path_for(id).map(|path| path.id);
-        let (Some(path), Some(space)) = (path, self.paths.space_mut(id)) else {
+        let Some(path) = self.paths.path_for(id).map(|path| path.id) else {
+            return;
+        };
+        let Some(space) = self.paths.space_mut(id) else {
             return;
         };
         let Some(packet) = space.ledger.packet(number) else {
@@ -267,7 +269,19 @@ impl Fates<'_> {
 }
 
 /// Reports what happened to data under repair to the re-injector and to the observer.
+#[inline]
 pub(crate) fn report_repairs(
+    now: Instant,
+    streams: &mut Streams,
+    policies: &mut PolicyHost,
+    monitor: &mut Monitor,
+) {
+    if streams.has_repair_events() {
+        report_all_repairs(now, streams, policies, monitor);
+    }
+}
+
+fn report_all_repairs(
     now: Instant,
     streams: &mut Streams,
     policies: &mut PolicyHost,

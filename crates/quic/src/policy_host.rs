@@ -256,9 +256,8 @@ impl PolicyHost {
 
     /// True if a copy waits that may leave on `path`.
     pub(super) fn has_copy_for(&self, path: PathId) -> bool {
-        self.reinjections
-            .iter()
-            .any(|copy| copy.target.permits(path))
+        !self.reinjections.is_empty()
+            && (self.reinjections.iter()).any(|copy| copy.target.permits(path))
     }
 
     /// When the re-injector asks to be called.

@@ -187,7 +187,7 @@ impl LossDetection<'_> {
         };
         let (numbers, lost) = (&mut facts.lost_numbers, &mut facts.lost);
         self.space.loss_time = if judgement.judges_packets() {
-            let mut judge = |number, packet: &SentPacket, cause| {
+            let judge = |number, packet: &SentPacket, cause| {
                 let candidate = LossCandidate {
                     path,
                     number,
@@ -198,7 +198,7 @@ impl LossDetection<'_> {
                 };
                 judgement.judge(now, &candidate, packet.sent_at + longest)
             };
-            ledger.detect_judged(now, thresholds, &mut judge, numbers, lost)
+            ledger.detect_judged(now, thresholds, judge, numbers, lost)
         } else {
             ledger.detect_lost(now, thresholds, numbers, lost)
         };

@@ -2,7 +2,7 @@
 //! episodes, congestion controller, pacer (RFC 9002).
 //!
 //! What was sent and what it carried is the ledger's (`space::ledger`), which also decides *which*
-//! packets are lost; this module keeps the path's numbers and tells the controller. It never sees a
+//! packets are lost; this module keeps the path's numbers and reports to the controller. It never sees a
 //! frame or a packet's bytes.
 
 mod backoff;
@@ -14,8 +14,10 @@ mod rate_sample;
 mod results;
 mod rounds;
 mod rtt;
+mod settings;
 #[cfg(test)]
 mod tests;
+mod timeouts;
 
 pub(crate) use loss_judgement::{LossJudgement, MAX_WAIT_PTOS};
 pub(crate) use path::PathRecovery;

@@ -1,5 +1,5 @@
 //! `PathRecovery`: one path's numbers, and sending on it. What results from sending is in
-//! `results.rs`.
+//! `results.rs`, round-trip times and timeouts are in `timeouts.rs`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,91 +7,20 @@ use std::time::Duration;
 
 use rand_core::Rng;
 use swiftwater_congestion::{
-    Controller, EcnCounts, Env, ExternalRate, LostPacket, ParameterError, RttView, SentInfo,
+    Controller, EcnCounts, ExternalRate, LostPacket, ParameterError, SentInfo,
 };
 use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount, PathId};
 
-use super::backoff::{Backoff, Limit};
 use super::episodes::Episodes;
 use super::pacer::Pacer;
 use super::rate_sample::RateSampler;
 use super::rounds::Rounds;
 use super::rtt::{GRANULARITY, RttEstimator};
-use super::{DeliverySnapshot, LossJudgement, LossThresholds, RecoveryStats, SendPurpose};
+use super::settings::Settings;
+use super::{DeliverySnapshot, LossJudgement, RecoveryStats, SendPurpose};
 use crate::config::TransportConfig;
 use crate::idle_memory::IdleMemory;
 use crate::lazy_box::LazyBox;
-
-/// A packet threshold that no packet number reaches.
-const NO_PACKET_THRESHOLD: u64 = 1 << 62;
-
-/// Largest factor of the probe timeout's back-off.
-const MAX_BACKOFF: f64 = 8.0;
-
-/// What the configuration says about recovery, and the path's present packet size.
-#[derive(Clone, Debug)]
-pub(super) struct Settings {
-    config: Arc<TransportConfig>,
-    /// The congestion window to start with, at the present packet size.
-    initial_window: ByteCount,
-    pub(super) path: PathId,
-    pub(super) max_datagram_size: u16,
-}
-
-impl Settings {
-    fn new(path: PathId, config: &Arc<TransportConfig>, max_datagram_size: u16) -> Self {
-        let mut new = Self {
-            config: Arc::clone(config),
-            initial_window: ByteCount::ZERO,
-            path,
-            max_datagram_size,
-        };
-        new.set_max_datagram_size(max_datagram_size);
-        new
-    }
-
-    fn set_max_datagram_size(&mut self, max_datagram_size: u16) {
-        self.max_datagram_size = max_datagram_size;
-        self.initial_window = self.first_window();
-    }
-
-    pub(super) fn packet(&self) -> ByteCount {
-        ByteCount::new(u64::from(self.max_datagram_size))
-    }
-
-    fn minimum_window(&self) -> ByteCount {
-        self.packet().times(2)
-    }
-
-    /// As configured, or what the algorithm wants, or RFC 9002, section 7.2.
-    fn first_window(&self) -> ByteCount {
-        let packet = self.packet();
-        let usual = packet
-            .times(10)
-            .min(packet.times(2).max(ByteCount::new(14_720)));
-        let wanted = self.config.controller.initial_window();
-        let wanted = wanted.map(|packets| packet.times(packets.get()));
-        (self.config.initial_window)
-            .or(wanted)
-            .unwrap_or(usual)
-            .max(self.minimum_window())
-    }
-
-    /// The factor of the probe timeout's back-off, thousandths.
-    fn pto_backoff(&self) -> u32 {
-        (self.config.pto_backoff.clamp(1.0, MAX_BACKOFF) * 1000.0).round() as u32
-    }
-
-    pub(super) fn env<'a>(&self, rng: &'a mut dyn Rng) -> Env<'a> {
-        Env {
-            max_datagram_size: self.packet(),
-            initial_window: self.initial_window,
-            minimum_window: self.minimum_window(),
-            path: self.path,
-            rng,
-        }
-    }
-}
 
 /// RTT, probe timeout, bytes in flight, rate samples, episodes, pacer and controller of one path.
 ///
@@ -113,8 +42,8 @@ pub(crate) struct PathRecovery {
     /// When a packet was last sent, acknowledged or declared lost; `None` before the first.
     pub(super) active_at: Option<Instant>,
     pub(super) pto_count: u32,
-    /// Increases of the peer's ECN counts that the controller has still to be told of.
-    pub(super) untold_ecn: EcnCounts,
+    /// Increases of the peer's ECN counts not reported to the controller yet.
+    pub(super) unreported_ecn: EcnCounts,
     /// The last delivery-rate sample.
     pub(super) delivery_rate: Option<Bandwidth>,
     pub(super) stats: RecoveryStats,
@@ -147,7 +76,7 @@ impl PathRecovery {
             inflight: ByteCount::ZERO,
             active_at: None,
             pto_count: 0,
-            untold_ecn: EcnCounts::default(),
+            unreported_ecn: EcnCounts::default(),
             delivery_rate: None,
             stats: RecoveryStats::default(),
             scratch: LazyBox::default(),
@@ -205,126 +134,11 @@ impl PathRecovery {
             episodes,
             stats: self.stats,
             pto_count: 0,
-            untold_ecn: EcnCounts::default(),
+            unreported_ecn: EcnCounts::default(),
             ..old
         };
         self.refresh_pacer(now);
     }
-
-    // --- RTT and timeouts
-
-    /// An ACK newly acknowledged its largest packet, which was ack-eliciting or came with one that
-    /// is (RFC 9002, section 5.1). `ack_delay` is already capped to the peer's `max_ack_delay`
-    /// where that applies. Call before [`PathRecovery::on_ack_batch`].
-    pub(crate) fn on_rtt_sample(&mut self, now: Instant, sent_at: Instant, ack_delay: Duration) {
-        if self.rtt.on_sample(now, sent_at, ack_delay) {
-            // The rate so far came from an assumed RTT; a flow that is never limited by its window
-            // would keep it for long.
-            self.refresh_pacer(now);
-        }
-    }
-
-    pub(crate) fn rtt(&self) -> RttView {
-        self.rtt.view()
-    }
-
-    /// When the first RTT sample was taken; persistent congestion needs packets sent after it.
-    pub(crate) fn first_rtt_sample_at(&self) -> Option<Instant> {
-        self.rtt.first_sample_at()
-    }
-
-    /// When the ledger has to count a packet as lost (RFC 9002, section 6.1).
-    pub(crate) fn loss_thresholds(&self) -> LossThresholds {
-        let (packets, eighths) = match &self.loss_judgement {
-            None => {
-                let config = &self.settings.config;
-                (config.packet_threshold, config.time_threshold_eighths)
-            }
-            Some(judgement) => {
-                let thresholds = judgement.thresholds();
-                let packets = thresholds.packets.unwrap_or(NO_PACKET_THRESHOLD);
-                (packets.min(NO_PACKET_THRESHOLD), thresholds.time_eighths)
-            }
-        };
-        LossThresholds {
-            packets,
-            delay: self.rtt.loss_delay(eighths),
-        }
-    }
-
-    /// `smoothed_rtt + max(4 * rttvar, kGranularity)`: the probe timeout without `max_ack_delay`
-    /// and without back-off.
-    pub(crate) fn pto_base(&self) -> Duration {
-        self.rtt.pto_base()
-    }
-
-    /// Time by which the loss judge makes the probe timeout longer than the RFC's.
-    pub(crate) fn extra_probe_timeout(&self) -> Duration {
-        let judgement = self.loss_judgement.as_ref();
-        judgement.map_or(Duration::ZERO, |judgement| {
-            judgement.extra_probe_timeout(&self.rtt.view())
-        })
-    }
-
-    /// The probe timeout with back-off (RFC 9002, section 6.2.1). `max_ack_delay` is zero where the
-    /// peer doesn't delay acknowledgements.
-    pub(crate) fn probe_timeout(&self, max_ack_delay: Duration) -> Duration {
-        let settings = &self.settings;
-        let config = &settings.config;
-        let rtt = self.rtt.view();
-        let base = match config.initial_pto {
-            Some(initial) if !rtt.has_sample => initial.max(GRANULARITY),
-            _ => self.pto_base(),
-        };
-        let first = base
-            .saturating_add(max_ack_delay)
-            .saturating_add(self.extra_probe_timeout());
-        if self.pto_count == 0 {
-            return first;
-        }
-        let backoff = Backoff {
-            first,
-            thousandths: settings.pto_backoff(),
-            longest: config.max_pto,
-            // Of a path that never answered nothing is known.
-            limit: config
-                .pto_limit
-                .filter(|_| rtt.has_sample)
-                .map(|limit| Limit {
-                    timeout: rtt.smoothed.saturating_add(limit.beyond_rtt),
-                    period: limit.period,
-                }),
-        };
-        backoff.timeout_after(self.pto_count)
-    }
-
-    /// Losses that span this long make persistent congestion (RFC 9002, section 7.6.1).
-    pub(crate) fn persistent_congestion_duration(&self, max_ack_delay: Duration) -> Duration {
-        self.pto_base()
-            .saturating_add(max_ack_delay)
-            .saturating_mul(self.settings.config.persistent_congestion_threshold)
-    }
-
-    /// Probe timeouts since the last acknowledgement.
-    pub(crate) fn pto_count(&self) -> u32 {
-        self.pto_count
-    }
-
-    /// The probe timeout expired.
-    pub(crate) fn on_pto(&mut self, now: Instant, rng: &mut dyn Rng) {
-        self.pto_count = self.pto_count.saturating_add(1);
-        self.stats.pto_count = self.stats.pto_count.saturating_add(1);
-        self.controller
-            .on_pto(now, self.pto_count, &mut self.settings.env(rng));
-        self.refresh_pacer(now);
-    }
-
-    /// An acknowledgement arrived, or keys were discarded (RFC 9002, sections 6.2.1 and 6.4).
-    pub(crate) fn reset_pto_count(&mut self) {
-        self.pto_count = 0;
-    }
-
-    // --- sending
 
     pub(crate) fn bytes_in_flight(&self) -> ByteCount {
         self.inflight
@@ -452,8 +266,6 @@ impl PathRecovery {
         self.pacer.on_held(now);
     }
 
-    // --- the rest
-
     /// The driver's timers may be this late.
     pub(crate) fn set_timer_granularity(&mut self, now: Instant, granularity: Duration) {
         self.pacer.set_granularity(granularity);
@@ -547,7 +359,7 @@ impl PathRecovery {
         self.rtt.mean()
     }
 
-    /// Hands the controller's wishes to the pacer.
+    /// Configures the pacer as the controller asks.
     pub(super) fn refresh_pacer(&mut self, now: Instant) {
         let rtt = self.rtt.view();
         self.pacer.configure(
@@ -576,7 +388,7 @@ impl IdleMemory for PathRecovery {
             inflight: _,
             active_at: _,
             pto_count: _,
-            untold_ecn: _,
+            unreported_ecn: _,
             delivery_rate: _,
             stats: _,
             scratch,

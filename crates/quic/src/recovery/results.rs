@@ -1,4 +1,4 @@
-//! What became of sent packets: acknowledgements, losses, marks, and how the controller is told.
+//! What became of sent packets: acknowledgements, losses, marks, and their reports to the controller.
 //!
 //! Order inside one ACK: late acknowledgements and delivery accounting, losses, bytes in flight,
 //! then `on_loss`, `on_ce`, `on_spurious`, `on_ack`, then the pacer.
@@ -44,7 +44,7 @@ struct Lost {
 
 impl PathRecovery {
     /// An ACK frame newly acknowledged `acked` (any order; packets that count in flight only) and
-    /// revealed `lost` (ascending packet numbers; may be empty). `persistent` tells that `lost`
+    /// revealed `lost` (ascending packet numbers; may be empty). `persistent` says that `lost`
     /// establishes persistent congestion, `ecn` the validated increase of the peer's counts.
     ///
     /// Returns the episode that the ledger has to remember for `lost`, so that it can be handed
@@ -71,13 +71,13 @@ impl PathRecovery {
             },
             rng,
         );
-        let ecn = self.with_untold_counts(ecn, acked.is_some());
+        let ecn = self.with_unreported_counts(ecn, acked.is_some());
         if let Some(acked) = acked {
             if !ecn.ce.is_zero() {
-                self.tell_ce(now, &acked.newest, ecn, rng);
+                self.report_ce(now, &acked.newest, ecn, rng);
             }
-            let refuted = self.tell_spurious(now, rng);
-            self.tell_ack(now, &acked, lost.bytes, ecn, refuted, rng);
+            let refuted = self.report_spurious(now, rng);
+            self.report_ack(now, &acked, lost.bytes, ecn, refuted, rng);
         }
         self.after_results(now);
         lost.episode
@@ -116,15 +116,15 @@ impl PathRecovery {
         self.controller.on_discard(bytes);
     }
 
-    /// Adds the counts that came with ACKs of nothing that counted in flight, of which the
-    /// controller isn't told; unless `told` now, `ecn` is one more of them.
-    fn with_untold_counts(&mut self, ecn: EcnCounts, told: bool) -> EcnCounts {
+    /// Adds the counts that came with ACKs of nothing that counted in flight, which are not
+    /// reported to the controller; unless `reported` now, `ecn` is one more of them.
+    fn with_unreported_counts(&mut self, ecn: EcnCounts, reported: bool) -> EcnCounts {
         let sum = EcnCounts {
-            ect0: self.untold_ecn.ect0 + ecn.ect0,
-            ect1: self.untold_ecn.ect1 + ecn.ect1,
-            ce: self.untold_ecn.ce + ecn.ce,
+            ect0: self.unreported_ecn.ect0 + ecn.ect0,
+            ect1: self.unreported_ecn.ect1 + ecn.ect1,
+            ce: self.unreported_ecn.ce + ecn.ce,
         };
-        self.untold_ecn = if told { EcnCounts::default() } else { sum };
+        self.unreported_ecn = if reported { EcnCounts::default() } else { sum };
         sum
     }
 
@@ -133,7 +133,7 @@ impl PathRecovery {
     fn take_acked(&mut self, now: Instant, acked: &[AckedPacket]) -> Option<Acked> {
         let prior_inflight = self.inflight;
         let (mut bytes, mut packets) = (ByteCount::ZERO, PacketCount::ZERO);
-        let mut newest: Option<AckedPacket> = None;
+        let mut newest: Option<&AckedPacket> = None;
         for packet in acked {
             let size = ByteCount::new(u64::from(packet.size));
             self.stats.delivered += size;
@@ -152,12 +152,12 @@ impl PathRecovery {
             }
             let sent = (packet.sent_at, packet.number);
             if newest.is_none_or(|other| sent > (other.sent_at, other.number)) {
-                newest = Some(*packet);
+                newest = Some(packet);
             }
         }
         self.sampler.expire_marks();
         self.inflight -= bytes;
-        let newest = newest?;
+        let newest = *newest?;
         self.active_at = self.active_at.max(Some(now));
         Some(Acked {
             bytes,
@@ -167,7 +167,7 @@ impl PathRecovery {
         })
     }
 
-    /// Takes lost packets out of flight and tells the controller.
+    /// Takes lost packets out of flight and reports them to the controller.
     fn take_lost(&mut self, now: Instant, losses: Losses<'_>, rng: &mut dyn Rng) -> Lost {
         if losses.packets.is_empty() {
             return Lost::default();
@@ -185,12 +185,39 @@ impl PathRecovery {
         let former = losses
             .packets
             .partition_point(|p| !self.episodes.is_current(p.snapshot.period));
-        let current = &losses.packets[former..];
-        let Some(newest) = current.last() else {
+        let current = Losses {
+            packets: &losses.packets[former..],
+            ..losses
+        };
+        let Some(newest) = current.packets.last() else {
             return lost;
         };
         self.active_at = self.active_at.max(Some(now));
-        let lost_ranges = count_ranges(current);
+        let episode = self.report_loss(now, &current, newest, lost.bytes, prior_inflight, rng);
+        if losses.persistent {
+            self.stats.persistent_congestions += 1;
+            self.episodes.on_persistent_congestion();
+            self.rtt.forget_min(now);
+            self.controller
+                .on_persistent_congestion(now, &mut self.settings.env(rng));
+        }
+        Lost {
+            episode: Some(episode),
+            ..lost
+        }
+    }
+
+    /// Reports lost packets of the present address, of which `newest` was sent last, to the controller;
+    /// returns the episode that they belong to.
+    fn report_loss(
+        &mut self,
+        now: Instant,
+        losses: &Losses<'_>,
+        newest: &LostRecord,
+        lost_bytes: ByteCount,
+        prior_inflight: ByteCount,
+        rng: &mut dyn Rng,
+    ) -> EpisodeId {
         let memory = self.rtt.pto_base().saturating_mul(MEMORY_PTOS);
         let packets = self.scratch.get().map_or(0, Vec::len) as u64;
         let (episode, new_episode) =
@@ -202,9 +229,9 @@ impl PathRecovery {
         }
         let batch = LossBatch {
             now,
-            lost_bytes: lost.bytes,
+            lost_bytes,
             lost_packets: PacketCount::new(packets),
-            lost_ranges,
+            lost_ranges: count_ranges(losses.packets),
             largest_lost_sent_at: newest.sent_at,
             new_episode,
             episode,
@@ -218,17 +245,7 @@ impl PathRecovery {
             cwnd_limited_in_round: self.rounds.window_limited(),
         };
         self.controller.on_loss(&batch, &mut self.settings.env(rng));
-        if losses.persistent {
-            self.stats.persistent_congestions += 1;
-            self.episodes.on_persistent_congestion();
-            self.rtt.forget_min(now);
-            self.controller
-                .on_persistent_congestion(now, &mut self.settings.env(rng));
-        }
-        Lost {
-            episode: Some(episode),
-            ..lost
-        }
+        episode
     }
 
     /// Counts lost packets and fills the scratch list with those of the present address; their
@@ -264,7 +281,7 @@ impl PathRecovery {
         lost
     }
 
-    fn tell_ce(
+    fn report_ce(
         &mut self,
         now: Instant,
         newest: &AckedPacket,
@@ -288,9 +305,9 @@ impl PathRecovery {
         self.controller.on_ce(&batch, &mut self.settings.env(rng));
     }
 
-    /// Tells the controller of refuted episodes, newest first, so that undoing each in turn ends
+    /// Reports refuted episodes to the controller, newest first, so that undoing each in turn ends
     /// at the state before the oldest. True if the recovery period ended by it.
-    fn tell_spurious(&mut self, now: Instant, rng: &mut dyn Rng) -> bool {
+    fn report_spurious(&mut self, now: Instant, rng: &mut dyn Rng) -> bool {
         let mut recovery_ended = false;
         while let Some((episode, closed)) = self.episodes.take_refuted() {
             recovery_ended |= closed;
@@ -301,7 +318,7 @@ impl PathRecovery {
         recovery_ended
     }
 
-    fn tell_ack(
+    fn report_ack(
         &mut self,
         now: Instant,
         acked: &Acked,

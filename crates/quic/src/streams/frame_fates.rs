@@ -175,6 +175,12 @@ impl Streams {
         self.history.need().on_sent(carrier, id, range, &usage);
     }
 
+    /// True if [`Streams::poll_repair`] has something.
+    #[inline]
+    pub(crate) fn has_repair_events(&self) -> bool {
+        (self.history.get()).is_some_and(RetransmissionHistory::has_events)
+    }
+
     /// The next event of data under repair, for policies and observers.
     pub(crate) fn poll_repair(&mut self) -> Option<RepairEvent> {
         self.history.get_mut()?.poll_event()

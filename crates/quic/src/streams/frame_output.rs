@@ -15,6 +15,9 @@ use crate::observe::Purpose;
 /// header it fits in 32 bytes.
 const MIN_PART: usize = 12;
 
+/// The shortest STREAM frame: type and stream ID.
+const MIN_FRAME: usize = 2;
+
 /// Room, bytes, that new data are put into beside a retransmission that doesn't fit. With less, new
 /// data would be cut into frames that are mostly header.
 const MIN_ROOM_BESIDE_RETRANSMISSION: usize = 64;
@@ -69,6 +72,9 @@ impl Streams {
         let mut permitted = Permitted::ALL;
         while let Some(next) = self.outgoing.next(permitted) {
             if self.fill_once(writer, next) {
+                if writer.remaining() < MIN_FRAME {
+                    break;
+                }
                 continue;
             }
             if next.transmission == Transmission::New
@@ -130,6 +136,7 @@ impl Streams {
 
     /// What the stream of `key` sends next: of lost bytes a range that has one history, of new bytes as
     /// many as credit permits.
+    #[inline]
     fn next_piece(&self, transmission: Transmission, key: u32) -> Option<Piece> {
         let stream = self.slab.get(key)?;
         let send = stream.send.as_ref()?;

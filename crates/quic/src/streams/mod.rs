@@ -262,6 +262,7 @@ impl Streams {
     }
 
     /// Moves the values to deliver into `control`.
+    #[inline]
     pub(crate) fn drain_control(&mut self, control: &mut Control) {
         while let Some((key, value)) = self.poll_control() {
             match value {

@@ -66,6 +66,10 @@ impl RetransmissionHistory {
         self.ranges.is_empty()
     }
 
+    pub(super) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     pub(super) fn poll_event(&mut self) -> Option<RepairEvent> {
         self.events.pop_front()
     }

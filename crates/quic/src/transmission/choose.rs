@@ -35,6 +35,7 @@ enum Permission {
 struct Levels(u8);
 
 impl Levels {
+    #[inline]
     fn insert(&mut self, level: EncryptionLevel) {
         self.0 |= 1 << level as u8;
     }
@@ -72,9 +73,15 @@ impl Transmission<'_> {
                 Permission::AskReinjector => return Choice::SpareRoom,
             };
         let mut plan = Plan::empty(usize::try_from(budget).unwrap_or(usize::MAX));
-        for &level in self.levels_in_use() {
-            let has_data = may_send_data && with_data.contains(level);
-            self.plan_packet(level, has_data, &mut plan);
+        let levels = if may_send_data {
+            with_data
+        } else {
+            Levels::default()
+        };
+        if self.handshake.is_confirmed() {
+            self.plan_packet(EncryptionLevel::OneRtt, levels, &mut plan);
+        } else {
+            self.plan_in_handshake(levels, &mut plan);
         }
         if plan.pads && budget < MIN_INITIAL_SIZE as u64 {
             return Choice::Plan(Plan::empty(0));
@@ -99,17 +106,8 @@ impl Transmission<'_> {
         })
     }
 
-    /// The encryption levels in which packets may be sent, in the order of the packets of a datagram:
-    /// most of the time there is one.
-    fn levels_in_use(&self) -> &'static [EncryptionLevel] {
-        if self.handshake.is_confirmed() {
-            &[EncryptionLevel::OneRtt]
-        } else {
-            &EncryptionLevel::ALL
-        }
-    }
-
     /// True if packets of `level` can be sent now.
+    #[inline]
     fn can_seal(&self, level: EncryptionLevel) -> bool {
         match level {
             EncryptionLevel::ZeroRtt => self.handshake.may_send_early_data(),
@@ -121,9 +119,23 @@ impl Transmission<'_> {
     }
 
     /// The levels that can be sent in and in which ack-eliciting frames wait.
+    #[inline]
     fn levels_with_data(&self) -> Levels {
+        if !self.handshake.is_confirmed() {
+            return self.levels_with_data_in_handshake();
+        }
+        let (mut levels, level) = (Levels::default(), EncryptionLevel::OneRtt);
+        if self.has_data(level, &self.path.space) && self.can_seal(level) {
+            levels.insert(level);
+        }
+        levels
+    }
+
+    /// The same while packets of every level may be sent.
+    #[inline(never)]
+    fn levels_with_data_in_handshake(&self) -> Levels {
         let mut levels = Levels::default();
-        for &level in self.levels_in_use() {
+        for level in EncryptionLevel::ALL {
             let space = self.space(level);
             if self.can_seal(level) && space.is_some_and(|space| self.has_data(level, space)) {
                 levels.insert(level);
@@ -133,6 +145,7 @@ impl Transmission<'_> {
     }
 
     /// True if ack-eliciting frames wait in `level`.
+    #[inline]
     fn has_data(&self, level: EncryptionLevel, space: &Space) -> bool {
         let carries_application_data =
             matches!(level, EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt);
@@ -142,6 +155,7 @@ impl Transmission<'_> {
     }
 
     /// True if control frames, datagrams or stream bytes wait.
+    #[inline]
     fn has_application_data(&self) -> bool {
         self.streams.can_send()
             || self.control.has_pending()
@@ -150,9 +164,19 @@ impl Transmission<'_> {
             || self.policies.has_urgent_feedback()
     }
 
-    /// Adds the packet of `level` to the plan, if there is one to send. `has_data`: ack-eliciting frames
-    /// wait in it, and may go.
-    fn plan_packet(&self, level: EncryptionLevel, has_data: bool, plan: &mut Plan) {
+    /// Adds the packets of every level to the plan that are to be sent, in the order of the packets of a
+    /// datagram.
+    #[inline(never)]
+    fn plan_in_handshake(&self, with_data: Levels, plan: &mut Plan) {
+        for level in EncryptionLevel::ALL {
+            self.plan_packet(level, with_data, plan);
+        }
+    }
+
+    /// Adds the packet of `level` to the plan, if there is one to send. `with_data`: levels in which
+    /// ack-eliciting frames wait that may go.
+    #[inline]
+    fn plan_packet(&self, level: EncryptionLevel, with_data: Levels, plan: &mut Plan) {
         let Some(space) = self.space(level) else {
             return;
         };
@@ -160,7 +184,7 @@ impl Transmission<'_> {
             return;
         }
         let probe = space.probes > 0;
-        let full = probe || has_data;
+        let full = probe || with_data.contains(level);
         let validation = level == EncryptionLevel::OneRtt && self.path.link.has_validation_frames();
         let data = full || validation;
         // Acknowledgements of handshake packets ride along with whatever goes out.

@@ -70,11 +70,11 @@ impl Transmission<'_> {
         workspace: &mut Workspace,
     ) -> Result<usize, KeysUnavailable> {
         let room = out.len();
-        let tag_len = self.handshake.keys().tag_len(level);
         let mut writer = Writer::new(out);
         let Some(started) = self.start_packet(level, None, &mut writer) else {
             return Ok(0);
         };
+        let tag_len = started.tag_len;
         let (buffers, frames_sent) = workspace.for_packet();
         buffers.carried.clear();
         let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut buffers.carried)

@@ -56,7 +56,9 @@ impl Transmission<'_> {
         if packet.probe && self.policies.ack_asked.may_hurry() {
             writer.frame(&Frame::ImmediateAck);
         }
-        self.handshake.fill(packet.level, writer);
+        if self.handshake.has_pending(packet.level) {
+            self.handshake.fill(packet.level, writer);
+        }
         if let Some(feedback) = &mut self.policies.feedback {
             feedback.fill_control(self.control);
         }
@@ -145,12 +147,14 @@ impl Transmission<'_> {
 
     /// Control frames first, then datagrams and streams as their urgency says.
     fn fill_application(&mut self, writer: &mut FrameWriter<'_, '_>) {
-        // Early data and 1-RTT data share one packet number space.
-        let packet = ControlPacket {
-            sent_at: self.now,
-            number: self.path.space.ledger.next_number(),
-        };
-        self.control.fill(writer, packet);
+        if self.control.has_pending() {
+            // Early data and 1-RTT data share one packet number space.
+            let packet = ControlPacket {
+                sent_at: self.now,
+                number: self.path.space.ledger.next_number(),
+            };
+            self.control.fill(writer, packet);
+        }
         if self.datagrams.has_pending() {
             self.fill_datagrams(writer);
         }

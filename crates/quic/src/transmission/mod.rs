@@ -57,6 +57,7 @@ pub(crate) struct Transmission<'a> {
 
 impl Transmission<'_> {
     /// The space that packets of `level` are numbered in.
+    #[inline]
     pub(crate) fn space(&self, level: EncryptionLevel) -> Option<&Space> {
         match level {
             EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => Some(&self.path.space),
@@ -66,6 +67,7 @@ impl Transmission<'_> {
     }
 
     /// The same, to be changed.
+    #[inline]
     pub(crate) fn space_mut(&mut self, level: EncryptionLevel) -> Option<&mut Space> {
         match level {
             EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => Some(&mut self.path.space),

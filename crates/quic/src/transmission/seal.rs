@@ -75,6 +75,8 @@ pub(crate) struct ValidationFrames {
 pub(super) struct Started {
     pub(super) layout: HeaderLayout,
     pub(super) number: PacketNumber,
+    /// Bytes that protecting it adds.
+    pub(super) tag_len: usize,
 }
 
 impl ValidationFrames {
@@ -103,7 +105,6 @@ impl Transmission<'_> {
         workspace: &mut Workspace,
     ) -> Result<usize, KeysUnavailable> {
         let level = packet.level;
-        let tag_len = self.handshake.keys().tag_len(level);
         let room = out.len();
         if room < MIN_PACKET_ROOM {
             return Ok(0);
@@ -114,6 +115,7 @@ impl Transmission<'_> {
         else {
             return Ok(0);
         };
+        let tag_len = started.tag_len;
         let repeated_before = self.streams.stats().retransmitted_bytes;
         let (buffers, frames_sent) = workspace.for_packet();
         buffers.carried.clear();
@@ -238,7 +240,11 @@ impl Transmission<'_> {
             _ => self.handshake.version(),
         };
         let layout = header.encode(version, truncated, writer);
-        Some(Started { layout, number })
+        Some(Started {
+            layout,
+            number,
+            tag_len,
+        })
     }
 
     /// Adds the tag and protects the packet; returns its size.
@@ -249,7 +255,7 @@ impl Transmission<'_> {
         started: &Started,
         buffers: &mut PacketBuffers,
     ) -> Result<usize, KeysUnavailable> {
-        let tag_len = self.handshake.keys().tag_len(level);
+        let tag_len = started.tag_len;
         writer.reserve(tag_len);
         let packet = writer.filled_mut();
         let layout = &started.layout;
@@ -452,6 +458,9 @@ pub(super) fn pad(writer: &mut Writer<'_>, size: usize, started: &Started) -> bo
     let sampled = started.layout.pn_offset + MIN_SAMPLED;
     let goal = size.max(sampled);
     let missing = goal.saturating_sub(writer.written());
+    if missing == 0 {
+        return false;
+    }
     writer.reserve(missing).fill(0);
-    missing > 0
+    true
 }
