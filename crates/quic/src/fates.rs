@@ -182,6 +182,9 @@ impl Fates<'_> {
                 Carried::Datagram { key } => self.datagrams.on_frame_fate(key, fate),
                 Carried::Control { key, version } => {
                     self.streams.on_run_fate(run.take());
+                    if fate == Fate::Lost {
+                        self.streams.on_control_lost(key);
+                    }
                     if self.control.on_frame_fate(key, version, fate) {
                         match key {
                             ControlKey::AckFrequency => self.policies.ack_asked.on_acked(),

@@ -10,7 +10,7 @@ use super::recv_stream::{PeerReset, ReceiptOutcome, RecvHalf};
 use super::send_stream::SendHalf;
 use super::stream_ids::Lookup;
 use super::stream_reset::ResetValues;
-use super::{ReceiveWindow, Streams, WindowClock};
+use super::{LimitStep, ReceiveWindow, Streams, WindowClock};
 use crate::config::TransportConfig;
 use crate::control::{ControlKey, ControlValue};
 use crate::error::TransportError;
@@ -39,6 +39,8 @@ pub(super) struct ConnectionReceive {
     stream_window: ByteCount,
     max_stream_window: ByteCount,
     pub(super) clock: WindowClock,
+    /// How often limits are raised.
+    limit_step: LimitStep,
     /// Key of the stream that the last STREAM frame was for; any until there was one.
     pub(super) latest: u32,
 }
@@ -59,6 +61,7 @@ impl ConnectionReceive {
                 now,
                 rtt: config.initial_rtt,
             },
+            limit_step: LimitStep::default(),
             latest: 0,
         }
     }
@@ -77,13 +80,14 @@ impl ConnectionReceive {
     /// The connection's limit to advertise now, if one is due.
     fn raise(&mut self) -> Option<u64> {
         let WindowClock { now, rtt } = self.clock;
+        let limit_step = self.limit_step;
         let Some(schedule) = &mut self.schedule else {
-            return self.window.raise_shared(self.received, self.clock);
+            return (self.window).raise_shared(self.received, limit_step, self.clock);
         };
         let allowed = schedule.limit(now, rtt, self.received, self.window.limit());
         let step = schedule.step();
         if allowed >= self.window.next_limit()
-            && let Some(limit) = self.window.raise_shared(self.received, self.clock)
+            && let Some(limit) = (self.window).raise_shared(self.received, limit_step, self.clock)
         {
             return Some(limit);
         }
@@ -113,6 +117,7 @@ impl IdleMemory for ConnectionReceive {
             max_stream_window: _,
             latest: _,
             clock: _,
+            limit_step: _,
         } = self;
         spare_rings.release_idle_memory();
     }
@@ -310,14 +315,14 @@ impl Streams {
 
     /// The reader took `n` bytes of `key`.
     pub(super) fn after_read(&mut self, key: u32, n: u64) {
-        let clock = self.incoming.clock;
+        let (step, clock) = (self.incoming.limit_step, self.incoming.clock);
         let crowded = self.incoming.ring_bytes > self.incoming.window.size();
         let raised = self.with_recv(key, |recv, spares| {
             if crowded {
                 recv.trim();
             }
             recv.give_back(spares);
-            recv.raise_limit(clock)
+            recv.raise_limit(step, clock)
         });
         if let Some(limit) = raised.flatten() {
             let id = self.slab[key].id;
@@ -333,6 +338,14 @@ impl Streams {
         }
         self.incoming.window.consume(n);
         self.grant_credit();
+    }
+
+    /// A packet with the value of `key` was declared lost. Once that happened to a limit, limits are
+    /// raised more often, so that the next one that is lost doesn't block the peer.
+    pub(crate) fn on_control_lost(&mut self, key: ControlKey) {
+        if matches!(key, ControlKey::MaxData | ControlKey::MaxStreamData(_)) {
+            self.incoming.limit_step = LimitStep::Eighth;
+        }
     }
 
     /// Raises `MAX_DATA` if that is due.

@@ -79,7 +79,7 @@ pub use stream_map::{StreamHasher, StreamMap};
 
 use self::connection_send::ConnectionSend;
 use self::frame_input::ConnectionReceive;
-use self::receive_window::{ReceiveWindow, WindowClock};
+use self::receive_window::{LimitStep, ReceiveWindow, WindowClock};
 use self::recv_stream::RecvHalf;
 use self::retransmission_history::RetransmissionHistory;
 use self::send_stream::SendHalf;

@@ -1,8 +1,8 @@
 //! Credit given to the peer: one receive window, used for each stream and for the connection.
 //!
 //! A window advertises `consumed + size` and does so again when half of it, or half of what unread
-//! bytes of others leave of it, was used up. Its size
-//! doubles when the reader uses a window's worth of bytes in less than two round trips, because
+//! bytes of others leave of it, was used up; once a limit was lost, when an eighth was.
+//! Its size doubles when the reader uses a window's worth of bytes in less than two round trips, because
 //! then the window, not the network, may be what limits the sender.
 
 use std::time::Duration;
@@ -17,6 +17,26 @@ pub(super) struct WindowClock {
     pub(super) rtt: Duration,
 }
 
+/// The part of a window that is used up before a new limit is advertised.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum LimitStep {
+    /// Few frames: the next limit arrives in time if none is lost.
+    #[default]
+    Half,
+    /// Several limits a round trip, early enough to allow for the loss of some (RFC 9000, section 4.2).
+    Eighth,
+}
+
+impl LimitStep {
+    /// Bytes of a window of `size`.
+    fn of(self, size: u64) -> u64 {
+        match self {
+            Self::Half => size / 2,
+            Self::Eighth => size / 8,
+        }
+    }
+}
+
 /// One receive window (RFC 9000, section 4.1).
 #[derive(Debug)]
 pub(super) struct ReceiveWindow {
@@ -26,8 +46,8 @@ pub(super) struct ReceiveWindow {
     consumed: u64,
     size: u64,
     max_size: u64,
-    /// When `limit` was last raised, and what had been consumed then.
-    raised_at: Instant,
+    /// When the size was last looked at, and what had been consumed then.
+    tuned_at: Instant,
     consumed_then: u64,
 }
 
@@ -40,7 +60,7 @@ impl ReceiveWindow {
             consumed: 0,
             size,
             max_size: max_size.clamp(size, VarInt::MAX.get()),
-            raised_at: now,
+            tuned_at: now,
             consumed_then: 0,
         }
     }
@@ -58,7 +78,7 @@ impl ReceiveWindow {
 
     /// True if a larger limit than the first was advertised, for a window that its only reader raises.
     pub(super) fn is_raised(&self) -> bool {
-        self.consumed_then > 0
+        self.consumed_then > 0 || self.limit > self.size
     }
 
     /// Bytes consumed so far.
@@ -76,18 +96,23 @@ impl ReceiveWindow {
         self.consumed = self.consumed.saturating_add(n);
     }
 
-    /// The limit to advertise now, if half the window has been used since the last time.
-    pub(super) fn raise(&mut self, clock: WindowClock) -> Option<u64> {
-        self.raise_by(self.size / 2, clock)
+    /// The limit to advertise now, if `step` of the window has been used since the last time.
+    pub(super) fn raise(&mut self, step: LimitStep, clock: WindowClock) -> Option<u64> {
+        self.raise_by(step.of(self.size), step, clock)
     }
 
     /// The limit to advertise now for a window that many readers share, of which `received` bytes
     /// have arrived: as soon as it gives the peer as much again as it has left. With prompt readers
-    /// that is half the window. Where unread bytes take most of the window, the rest must
+    /// that is `step` of the window. Where unread bytes take most of the window, the rest must
     /// not wait for them.
-    pub(super) fn raise_shared(&mut self, received: u64, clock: WindowClock) -> Option<u64> {
+    pub(super) fn raise_shared(
+        &mut self,
+        received: u64,
+        step: LimitStep,
+        clock: WindowClock,
+    ) -> Option<u64> {
         let left = self.limit.saturating_sub(received);
-        self.raise_by(left.min(self.size / 2), clock)
+        self.raise_by(left.min(step.of(self.size)), step, clock)
     }
 
     /// The next limit to advertise where something else than the window holds credit back: `step` more
@@ -111,12 +136,15 @@ impl ReceiveWindow {
         Some(self.limit)
     }
 
-    fn raise_by(&mut self, least: u64, clock: WindowClock) -> Option<u64> {
+    fn raise_by(&mut self, least: u64, step: LimitStep, clock: WindowClock) -> Option<u64> {
         let credit = self.next_limit().saturating_sub(self.limit);
         if credit == 0 || credit < least {
             return None;
         }
-        self.tune(clock);
+        // A smaller part of the window may have arrived in one burst, which says little of the rate.
+        if step == LimitStep::Half || self.consumed - self.consumed_then >= self.size / 2 {
+            self.tune(clock);
+        }
         self.limit = self.next_limit();
         Some(self.limit)
     }
@@ -130,13 +158,13 @@ impl ReceiveWindow {
 
     /// Doubles the window if, at the rate seen since the last time, all of it is used within 2 RTT.
     fn tune(&mut self, clock: WindowClock) {
-        let elapsed = clock.now.saturating_since(self.raised_at).as_nanos();
+        let elapsed = clock.now.saturating_since(self.tuned_at).as_nanos();
         let used = u128::from(self.consumed - self.consumed_then);
         let time_for_all = elapsed.saturating_mul(u128::from(self.size));
         if time_for_all < clock.rtt.as_nanos().saturating_mul(2 * used) {
             self.size = self.size.saturating_mul(2).min(self.max_size);
         }
-        self.raised_at = clock.now;
+        self.tuned_at = clock.now;
         self.consumed_then = self.consumed;
     }
 }

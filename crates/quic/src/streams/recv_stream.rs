@@ -3,7 +3,7 @@
 use swiftwater_wire::{ErrorCode, VarInt};
 
 use super::assembler::{Assembler, SpareRings};
-use super::receive_window::{ReceiveWindow, WindowClock};
+use super::receive_window::{LimitStep, ReceiveWindow, WindowClock};
 use crate::error::TransportError;
 use crate::idle_memory::IdleMemory;
 
@@ -269,11 +269,11 @@ impl RecvHalf {
     }
 
     /// The limit to advertise now, if one is due: never once the final size is known.
-    pub(super) fn raise_limit(&mut self, clock: WindowClock) -> Option<u64> {
+    pub(super) fn raise_limit(&mut self, step: LimitStep, clock: WindowClock) -> Option<u64> {
         if self.stopped || self.final_size.is_some() {
             return None;
         }
-        self.window.raise(clock)
+        self.window.raise(step, clock)
     }
 
     /// True if a larger limit than the first was advertised.

@@ -64,6 +64,41 @@ fn limits_rise_when_half_the_window_was_read() {
 }
 
 #[test]
+fn limits_rise_in_smaller_steps_once_one_was_lost() {
+    let mut streams = client();
+    streams.on_control_lost(ControlKey::StopSending(ID));
+    deliver(&mut streams, ID, 0, 1000, false).unwrap();
+    streams.read(ID, &mut [0; 499]).unwrap();
+    assert_eq!(controls(&mut streams), []);
+    streams.on_control_lost(ControlKey::MaxStreamData(ID));
+    streams.read(ID, &mut [0; 1]).unwrap();
+    let raised = (ControlKey::MaxStreamData(ID), ControlValue::Limit(1500));
+    assert!(controls(&mut streams).contains(&raised));
+    // An eighth of the stream's window.
+    streams.read(ID, &mut [0; 124]).unwrap();
+    assert_eq!(controls(&mut streams), []);
+    streams.read(ID, &mut [0; 1]).unwrap();
+    let raised = (ControlKey::MaxStreamData(ID), ControlValue::Limit(1625));
+    assert_eq!(controls(&mut streams), [raised]);
+    // And of the connection's, of 2500 bytes: from 3000, to which the first step has raised it.
+    streams.read(ID, &mut [0; 186]).unwrap();
+    assert_eq!(limit_of(&mut streams, ControlKey::MaxData), None);
+    streams.read(ID, &mut [0; 1]).unwrap();
+    assert_eq!(limit_of(&mut streams, ControlKey::MaxData), Some(3312));
+}
+
+/// The first limit of a stream counts as raised in a small step, too: it is taken back with the end.
+#[test]
+fn a_limit_raised_in_a_small_step_is_taken_back_once_the_end_is_known() {
+    let mut streams = client();
+    streams.on_control_lost(ControlKey::MaxData);
+    deliver(&mut streams, ID, 0, 1000, false).unwrap();
+    streams.read(ID, &mut [0; 125]).unwrap();
+    deliver(&mut streams, ID, 1000, 0, true).unwrap();
+    assert_eq!(limit_of(&mut streams, ControlKey::MaxStreamData(ID)), None);
+}
+
+#[test]
 fn bytes_that_nobody_reads_do_not_hold_up_other_streams() {
     let mut streams = client();
     // Two streams that nobody reads take 2000 of the connection's 2500 bytes.
