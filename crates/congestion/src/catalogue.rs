@@ -9,6 +9,7 @@ use crate::controller::ControllerFactory;
 use crate::copa::CopaConfig;
 use crate::cubic::CubicConfig;
 use crate::cubic_plus::CubicPlusConfig;
+use crate::follow_external::FollowExternalConfig;
 use crate::newreno::NewRenoConfig;
 use crate::prague::PragueConfig;
 
@@ -39,13 +40,18 @@ impl Family for dyn ControllerFactory {
         all.add("cubic", "CUBIC (RFC 9438)", CubicConfig::default());
         all.add(
             "cubic-plus",
-            "Cubic+: loss told apart by delay, queues drained",
+            "Cubic+: losses classified by delay, queues drained",
             CubicPlusConfig::default(),
         );
         all.add(
             "cubic-plus-paper",
             "Cubic+ as its paper has it",
             CubicPlusConfig::paper(),
+        );
+        all.add(
+            "follow-external",
+            "a rate measured outside, CUBIC without one",
+            FollowExternalConfig::default(),
         );
         all.add("newreno", "NewReno (RFC 9002)", NewRenoConfig::default());
         all.add("prague", "Prague, for L4S queues", PragueConfig::default());

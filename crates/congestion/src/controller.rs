@@ -45,7 +45,7 @@ pub struct Pacing {
     pub quantum: Option<ByteCount>,
 }
 
-/// How the packets of a path are marked: what the controller promises to do about CE.
+/// How the packets of a path are marked: how the controller responds to CE.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum EctCodepoint {
     /// Not at all. For algorithms that don't answer CE: where they would be marked, they shall be

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use swiftwater_units::{ByteCount, Instant};
 
+use crate::clamp::clamp_or;
 use crate::controller::{Controller, ControllerFactory, Env};
 use crate::growth::{ActiveClock, MAX_WINDOW};
 use crate::loss_based::{Curve, LossBased};
-use crate::loss_based_config::{LossBasedConfig, clamp_or};
+use crate::loss_based_config::LossBasedConfig;
 use crate::sample::AckBatch;
 use swiftwater_tunable::{Parameter, ParameterError, Tunable, tunable};
 

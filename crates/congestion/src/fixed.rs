@@ -3,9 +3,9 @@
 
 use swiftwater_units::{ByteCount, Instant};
 
+use crate::clamp::clamp_or;
 use crate::controller::{Controller, ControllerFactory, Env, Pacing, Snapshot};
 use crate::growth::MAX_WINDOW;
-use crate::loss_based_config::clamp_or;
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
 
 /// A constant congestion window, and the factory of such controllers. Not selectable by name.

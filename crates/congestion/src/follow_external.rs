@@ -77,7 +77,7 @@ fn least_window(env: &Env<'_>) -> ByteCount {
     env.max_datagram_size.times(LEAST_PACKETS)
 }
 
-/// See the module's documentation. Not selectable by name.
+/// See the module's documentation. In the catalogue as `follow-external`.
 #[derive(Clone, Debug)]
 pub struct FollowExternal {
     config: FollowExternalConfig,

@@ -19,6 +19,7 @@
 
 mod bbr;
 mod catalogue;
+mod clamp;
 mod controller;
 mod copa;
 mod cubic;
@@ -30,6 +31,7 @@ mod hystart;
 mod loss_based;
 mod loss_based_config;
 mod newreno;
+mod pacing_gains;
 mod prague;
 mod prr;
 mod sample;
@@ -47,8 +49,9 @@ pub use fixed::FixedWindow;
 pub use follow_external::{FollowExternal, FollowExternalConfig};
 pub use growth::MAX_WINDOW;
 pub use hystart::HyStartConfig;
-pub use loss_based_config::{LossBasedConfig, PacingGains};
+pub use loss_based_config::LossBasedConfig;
 pub use newreno::{NewReno, NewRenoConfig};
+pub use pacing_gains::PacingGains;
 pub use prague::{Prague, PragueConfig};
 pub use sample::{
     AckBatch, EcnBatch, EcnCounts, EpisodeId, LossBatch, LossCause, LostPacket, RateSample, Round,

@@ -2,7 +2,7 @@
 //! undoing, persistent congestion, pacing gains. What differs, the growth in congestion
 //! avoidance and the reduction factor, is a [`Curve`].
 //!
-//! Episodes, rounds and the start of recovery are the transport's; nothing here remembers when
+//! Episodes, rounds and the start of recovery are the transport's; nothing here records when
 //! recovery began (RFC 9002, section 7.3; RFC 9438).
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use swiftwater_units::{ByteCount, Instant};
 use crate::controller::{Controller, Env, Pacing, Snapshot};
 use crate::growth::{FlightPeak, MAX_WINDOW};
 use crate::hystart::{SlowStart, SlowStartStep};
-use crate::loss_based_config::PacingGains;
+use crate::pacing_gains::PacingGains;
 use crate::prr::Prr;
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
 
@@ -46,7 +46,7 @@ pub trait Curve: Clone + Send + 'static {
     /// Slow start ended with window `cwnd` without a loss; a stage begins.
     fn on_slow_start_exit(&mut self, cwnd: ByteCount);
 
-    /// Persistent congestion: forget the stage and what was known of the path.
+    /// Persistent congestion: reset the stage and the estimates of the path.
     fn reset(&mut self);
 
     /// Time up to `now` was not used for probing: idle, application-limited, in recovery.

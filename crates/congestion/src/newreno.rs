@@ -4,9 +4,10 @@ use std::ops::RangeInclusive;
 
 use swiftwater_units::{ByteCount, Instant};
 
+use crate::clamp::clamp_or;
 use crate::controller::{Controller, ControllerFactory, Env};
 use crate::loss_based::{Curve, LossBased};
-use crate::loss_based_config::{LossBasedConfig, clamp_or};
+use crate::loss_based_config::LossBasedConfig;
 use crate::sample::AckBatch;
 use swiftwater_tunable::{Parameter, ParameterError, Tunable, tunable};
 

@@ -130,7 +130,7 @@ pub enum LossCause {
     Abandoned,
 }
 
-/// One lost packet, as remembered when it was sent.
+/// One lost packet, as recorded when it was sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LostPacket {
     /// Bytes that it took.

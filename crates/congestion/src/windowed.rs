@@ -54,9 +54,9 @@ impl<P: Copy + Ord, V: Copy + PartialOrd> Windowed<P, V> {
         self.candidates.push_back((position, value));
     }
 
-    /// Forgets everything from before `position`, except the newest value: a window never is empty
+    /// Discards everything from before `position`, except the newest value: a window never is empty
     /// just because nothing was measured.
-    pub fn forget_before(&mut self, position: P) {
+    pub fn discard_before(&mut self, position: P) {
         while self.candidates.len() > 1 && self.candidates.front().is_some_and(|c| c.0 < position) {
             self.candidates.pop_front();
         }
@@ -77,7 +77,7 @@ impl<P: Copy + Ord, V: Copy + PartialOrd> Windowed<P, V> {
         self.candidates.back().copied()
     }
 
-    /// Forgets everything.
+    /// Discards everything.
     pub fn clear(&mut self) {
         self.candidates.clear();
     }

@@ -35,7 +35,7 @@ fn phases(feed: &mut Feed, n: usize) -> Vec<f64> {
     let mut since = feed.now;
     while gains.len() < n {
         feed.ack();
-        // A phase of gain one lasts a round trip; of the others the state's name tells.
+        // A phase of gain one lasts a round trip; of the others the state has the name.
         let cruised = last == "probe_bw_cruise" && feed.now - since > feed.rtt;
         if feed.state() != last || cruised {
             gains.push(match last {

@@ -212,7 +212,7 @@ fn losses_while_cruising_bound_the_short_term() {
     assert_eq!(
         feed.try_detail("bw_shortterm_bps"),
         None,
-        "a probe forgets them"
+        "a probe discards them"
     );
 }
 

@@ -120,7 +120,7 @@ fn persistent_congestion_is_never_undone() {
             cc.on_spurious(EpisodeId(episode.0 + 7), now, env);
         });
         if name.starts_with("bbr1") {
-            // The transport tells of no refuted episode after persistent congestion; BBRv1 keeps no
+            // The transport reports no refuted episode after persistent congestion; BBRv1 keeps no
             // numbers of its own.
             continue;
         }

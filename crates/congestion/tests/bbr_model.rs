@@ -55,13 +55,13 @@ fn app_limited_samples_count_if_they_raise_the_estimate_and_never_lower_it() {
         feed.rounds(400);
         assert!(
             (feed.max_mbps() - 8.0).abs() < 0.01,
-            "{name}: not forgotten"
+            "{name}: not discarded"
         );
     }
 }
 
 #[test]
-fn samples_of_a_slower_path_replace_old_ones_in_time() {
+fn samples_of_a_slower_path_replace_old_ones() {
     for (name, rounds) in [("bbr1", 12), ("bbr2", 200), ("bbr3", 200)] {
         let mut feed = Feed::settled(name);
         let queue = 2 * feed.bdp();
@@ -391,7 +391,7 @@ fn data_acknowledged_in_lumps_raise_the_window() {
         aggregation.on_ack(at(10 * n), acked, mbps(8), cwnd, (n, 10));
     }
     assert_eq!(aggregation.extra(), ByteCount::new(10_000));
-    // Smooth and a bit slower from then on: the lumps are forgotten with their rounds.
+    // Smooth and a bit slower from then on: the lumps leave the filter with their rounds.
     for n in 1..=400 {
         let acked = ByteCount::new(900);
         aggregation.on_ack(at(200 + n), acked, mbps(8), cwnd, (20 + n / 20, 10));

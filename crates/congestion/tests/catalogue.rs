@@ -124,7 +124,7 @@ fn a_catalogue_takes_algorithms_of_its_user() {
 
 proptest! {
     #[test]
-    fn the_window_knows_the_extremum(
+    fn the_window_has_the_extremum(
         values in proptest::collection::vec((0u64..5, 0u32..100), 1..200),
         length in 1u64..20,
     ) {
@@ -137,8 +137,8 @@ proptest! {
             smallest.enter(position, value);
             seen.push((position, value));
             let from = position.saturating_sub(length);
-            largest.forget_before(from);
-            smallest.forget_before(from);
+            largest.discard_before(from);
+            smallest.discard_before(from);
             let inside = seen.iter().filter(|(at, _)| *at >= from).map(|(_, v)| *v);
             prop_assert_eq!(largest.get(), inside.clone().max());
             prop_assert_eq!(smallest.get(), inside.min());

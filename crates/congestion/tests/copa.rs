@@ -223,7 +223,7 @@ fn one_late_packet_does_not_raise_the_standing_time() {
 }
 
 #[test]
-fn the_least_time_is_forgotten_after_its_window() {
+fn the_least_time_is_discarded_after_its_window() {
     let mut flow = past_slow_start(CopaConfig::default());
     flow.set_rtt(80.0);
     let mut seconds = 0.0;
@@ -381,7 +381,7 @@ fn growth_runs_at_most_half_ahead_of_what_was_in_flight() {
 }
 
 #[test]
-fn it_wants_no_marks_because_it_would_not_answer_them() {
+fn it_uses_no_marks_because_it_would_not_respond_to_them() {
     let mut flow = past_slow_start(CopaConfig::default());
     assert_eq!(flow.cc.ecn_codepoint(), EctCodepoint::NotEct);
     flow.ce(true);

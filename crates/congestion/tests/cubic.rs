@@ -30,7 +30,7 @@ fn avoidance(config: &CubicConfig, packets: u64, rtt_ms: u64) -> Transport {
 
 #[test]
 fn t1_deterministic_loss_gives_the_average_window_of_the_formula() {
-    // The formula of RFC 9438, section 5.1, knows no fast convergence.
+    // The formula of RFC 9438, section 5.1, has no fast convergence.
     let config = CubicConfig {
         fast_convergence: false,
         ..plain()
@@ -179,7 +179,7 @@ fn a_lossless_exit_from_slow_start_continues_from_its_plateau() {
 }
 
 #[test]
-fn a_slow_start_exit_forgets_an_older_plateau() {
+fn a_slow_start_exit_discards_an_older_plateau() {
     let mut curve = CubicCurve::new(0.7, 0.4, true);
     curve.on_reduction(ByteCount::new(400 * MDS));
     let exit = ByteCount::new(100 * MDS);

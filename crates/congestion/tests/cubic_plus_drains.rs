@@ -57,7 +57,7 @@ fn tally(s: &Script) -> f64 {
 fn the_standing_signal_is_the_mean_of_the_recent_minimum_over_the_base() {
     let mut s = Script::new(&config("drain=off"));
     let mut expected = 0.0;
-    // Half a round trip later the old minimum is forgotten; a short burst above it counts for
+    // Half a round trip later the old minimum is discarded; a short burst above it counts for
     // nothing.
     for (ms, sample) in [
         (60, 0.0),
@@ -113,7 +113,7 @@ fn a_rtt_is_the_weight_of_a_sample() {
 }
 
 #[test]
-fn a_base_window_forgets_a_path_that_became_longer() {
+fn a_base_window_discards_a_path_that_became_longer() {
     for (settings, queue) in [("base_window=2s,drain=off", 0.0), ("drain=off", 30e-3)] {
         let mut s = Script::new(&config(settings));
         s.rtt = Duration::from_millis(BASE_MS + 30);
@@ -393,7 +393,7 @@ fn drains_in_vain_can_be_taken_back() {
 }
 
 #[test]
-fn relief_tells_a_queue_of_our_own_from_that_of_others() {
+fn relief_distinguishes_a_queue_of_this_flow_from_that_of_others() {
     // Our own: the whole round-trip time shrinks with the window, and draining goes on until the
     // queue is short, however many drains that takes.
     let mut s = with_queue("drain_relief=0.75", 400.0);
@@ -423,7 +423,7 @@ fn relief_tells_a_queue_of_our_own_from_that_of_others() {
 }
 
 #[test]
-fn half_a_relief_is_not_ours_if_three_quarters_are_asked_for() {
+fn half_a_relief_is_not_of_this_flow_if_three_quarters_are_asked_for() {
     for (asked, next) in [("0.75", "drain-skip"), ("0.25", "drain")] {
         let mut s = with_queue(&format!("drain_relief={asked}"), 400.0);
         periods(&mut s, 1);

@@ -346,7 +346,7 @@ fn avoidance_never_adds_more_than_a_datagram_a_round_even_after_hystart() {
 #[test]
 fn cubic_target_is_at_most_half_above_the_window() {
     for flow in [cubic(), reacting_cubic_plus()] {
-        // A long silence with packets in flight, then an ACK: the function is far ahead.
+        // A long time without ACKs and with packets in flight, then an ACK: the function is far ahead.
         let mut t = in_avoidance(flow, 60.0);
         t.run_rounds(2);
         t.fill();
@@ -404,7 +404,7 @@ fn no_algorithm_grows_an_underused_window() {
 
 #[test]
 fn a_round_that_filled_the_window_once_counts_as_limited() {
-    // Bursts that fill the window, each followed by silence: small requests.
+    // Bursts that fill the window, each followed by a pause: small requests.
     for name in &names() {
         let mut t = Transport::new(by_name(name).unwrap().as_ref());
         for _ in 0..6 {

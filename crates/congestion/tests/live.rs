@@ -170,3 +170,22 @@ fn without_fresh_reports_cubic_takes_over() {
     cubic.with_env(|cc, now, env| cc.on_external_rate(now, &report(1, 0, 0), env));
     assert_eq!((cubic.cwnd(), pacing(&cubic)), (before, None));
 }
+
+#[test]
+fn the_follower_of_an_external_rate_is_chosen_by_name() {
+    let mut t = Transport::new(
+        by_name("follow-external:lifetime=1s,target=10ms,beta=0.8")
+            .unwrap()
+            .as_ref(),
+    );
+    t.run_rounds(3);
+    t.with_env(|cc, now, env| cc.on_external_rate(now, &report(8, 10_000, 500), env));
+    assert_eq!(t.snapshot().state, "following");
+    // 10 ms at 8 Mbit/s may stand, and the report counts for half a second more.
+    assert!((pacing(&t).unwrap() - 8.0).abs() < 0.01);
+    t.run_for(Duration::from_millis(350));
+    assert_eq!(t.snapshot().state, "following");
+    t.run_for(Duration::from_millis(250));
+    assert_ne!(t.snapshot().state, "following");
+    assert!(by_name("follow-external:lifetime=0s").is_err());
+}

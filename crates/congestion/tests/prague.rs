@@ -312,7 +312,7 @@ fn it_paces_at_the_windows_own_rate_without_bursts() {
 }
 
 #[test]
-fn persistent_congestion_forgets_what_was_measured() {
+fn persistent_congestion_discards_what_was_measured() {
     let mut flow = past_slow_start(PragueConfig::default());
     marked_rounds(&mut flow, 40, 8.0);
     flow.persistent_congestion();

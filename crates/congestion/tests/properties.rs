@@ -1,4 +1,4 @@
-//! What holds for every controller whatever it is told: window within bounds, numbers finite, no
+//! What holds for every controller for any input: window within bounds, numbers finite, no
 //! panic; and for every flow that the driver can play.
 
 mod support;
@@ -53,7 +53,7 @@ fn factories() -> Vec<Arc<dyn ControllerFactory>> {
     all
 }
 
-/// Something told to a controller; numbers are as wild as a broken transport could make them.
+/// A call of a controller; numbers are as wild as a broken transport could make them.
 #[derive(Clone, Debug)]
 enum Call {
     Sent {
@@ -140,7 +140,7 @@ impl Subject {
         }
     }
 
-    fn tell(&mut self, at: Instant, call: &Call) {
+    fn call(&mut self, at: Instant, call: &Call) {
         self.now = at;
         if let Call::DatagramSize(mds) = *call {
             self.mds = mds;
@@ -357,7 +357,7 @@ proptest! {
             for (step, call) in &calls {
                 let step = Duration::from_nanos(step >> (step % 40));
                 now = if backwards && step.subsec_nanos().is_multiple_of(3) { now - step } else { now + step };
-                subject.tell(now, call);
+                subject.call(now, call);
                 subject.check()?;
             }
         }
@@ -435,8 +435,8 @@ proptest! {
         let mut now = Instant::ZERO;
         for (step, call) in &calls {
             now += Duration::from_nanos(*step);
-            cubic.tell(now, call);
-            plus.tell(now, call);
+            cubic.call(now, call);
+            plus.call(now, call);
             let (one, mut other) = (cubic.cc.snapshot(), plus.cc.snapshot());
             other.details.truncate(one.details.len());
             prop_assert_eq!(one, other);
@@ -479,14 +479,14 @@ proptest! {
             let (before, after) = calls.split_at(calls.len() / 2);
             for (step, call) in before {
                 now += Duration::from_nanos(*step);
-                first.tell(now, call);
+                first.call(now, call);
             }
             // A copy made half way goes on exactly as the original.
             let mut second = Subject { cc: first.cc.clone_box(), rng: first.rng.clone(), ..first };
             for (step, call) in after {
                 now += Duration::from_nanos(*step);
-                first.tell(now, call);
-                second.tell(now, call);
+                first.call(now, call);
+                second.call(now, call);
                 prop_assert_eq!(first.cc.snapshot(), second.cc.snapshot());
             }
         }

@@ -48,7 +48,7 @@ impl AckAggregation {
         let extra = (self.acked - expected).min(cwnd);
         self.extra.enter(round, extra);
         let oldest = round.saturating_add(1).saturating_sub(window);
-        self.extra.forget_before(oldest);
+        self.extra.discard_before(oldest);
     }
 
     /// The largest excess in the window, bytes (`extra_acked`).

@@ -7,7 +7,7 @@ use crate::windowed::Windowed;
 /// Windowed maximum of delivery-rate samples (draft-ietf-ccwg-bbr, section 5.5.3).
 ///
 /// Its clock counts rounds or probing cycles, not seconds, and only samples let values expire: a
-/// flow that sends little keeps what it once learned.
+/// flow that sends little keeps its older measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MaxBandwidth {
     samples: Windowed<u64, Bandwidth>,
@@ -30,7 +30,7 @@ impl MaxBandwidth {
             return;
         }
         self.samples.enter(now, rate);
-        self.samples.forget_before(now.saturating_sub(self.window));
+        self.samples.discard_before(now.saturating_sub(self.window));
     }
 
     /// The estimate; zero before the first sample.

@@ -25,7 +25,7 @@ pub struct PacingRate {
 }
 
 impl PacingRate {
-    /// Paces at `margin` (a share below 1, such as 0.01) below the wanted rate; `initial_gain`
+    /// Paces at `margin` (a share below 1, such as 0.01) below the target rate; `initial_gain`
     /// holds until bandwidth is known.
     pub fn new(margin: f64, initial_gain: Gain) -> Self {
         Self {

@@ -54,7 +54,7 @@ pub(super) fn bandwidth_delay_product(
 pub(super) struct SavedWindow(ByteCount);
 
 impl SavedWindow {
-    /// Remembers `cwnd`. If it is already cut (`is_cut`), what is remembered stays, unless it is
+    /// Saves `cwnd`. If it is already cut (`is_cut`), the saved value stays, unless it is
     /// smaller.
     pub(super) fn save(&mut self, cwnd: ByteCount, is_cut: bool) {
         self.0 = if is_cut { self.0.max(cwnd) } else { cwnd };

@@ -10,7 +10,7 @@ use super::CopaConfig;
 use crate::sample::RttView;
 use crate::windowed::Windowed;
 
-/// A value that follows a better one within this share of the window isn't remembered: it would
+/// A value that follows a better one within this share of the window isn't kept: it would
 /// matter for that share of the window at most, and the memory stays bounded.
 const GRAIN: u32 = 64;
 
@@ -48,7 +48,7 @@ impl Extremum {
             self.values.enter(now, value);
             self.last = Some((now, value));
         }
-        self.values.forget_before(now - window);
+        self.values.discard_before(now - window);
     }
 
     fn get(&self) -> Option<Duration> {

@@ -26,9 +26,9 @@ use swiftwater_units::{Bandwidth, ByteCount, Instant};
 use self::delays::{Delays, scaled};
 use self::mode::Mode;
 use self::velocity::Velocity;
+use crate::clamp::clamp_or;
 use crate::controller::{Controller, ControllerFactory, EctCodepoint, Env, Pacing, Snapshot};
 use crate::growth::{FlightPeak, MAX_WINDOW};
-use crate::loss_based_config::clamp_or;
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
 use swiftwater_tunable::tunable;
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use swiftwater_units::Instant;
 
 use super::CubicPlus;
+use crate::clamp::clamp_or;
 use crate::controller::{Controller, ControllerFactory, Env};
 use crate::cubic::CubicConfig;
-use crate::loss_based_config::clamp_or;
 use swiftwater_tunable::parameters::{OrNone, ParameterValue};
 use swiftwater_tunable::tunable;
 

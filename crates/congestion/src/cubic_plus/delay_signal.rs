@@ -9,7 +9,7 @@ use super::config::{CubicPlusConfig, RttMode};
 use crate::sample::RttView;
 use crate::windowed::Windowed;
 
-/// Parts that a finite base window is divided into; older ones are forgotten as a whole.
+/// Parts that a finite base window is divided into; older ones are discarded as a whole.
 const SLICES: u32 = 16;
 
 /// The smallest round-trip time of the path, over its life or over a window.
@@ -44,7 +44,7 @@ impl Base {
                 if !covered {
                     minima.enter(at, rtt);
                 }
-                minima.forget_before(at.saturating_sub(u64::from(SLICES)));
+                minima.discard_before(at.saturating_sub(u64::from(SLICES)));
             }
         }
     }
@@ -90,7 +90,7 @@ impl DelaySignal {
         }
         self.base.enter(now, rtt.latest);
         self.recent.enter(now, rtt.latest);
-        self.recent.forget_before(now - rtt.smoothed / 2);
+        self.recent.discard_before(now - rtt.smoothed / 2);
         let min = self.recent.get().unwrap_or(rtt.latest);
         let sample = match self.mode {
             RttMode::Standing => min.saturating_sub(self.base.get().unwrap_or(min)),

@@ -88,7 +88,7 @@ impl DrainTimer {
         self.ends_at = None;
     }
 
-    /// Forgets the drains so far.
+    /// Discards the drains so far.
     pub(super) fn clear(&mut self) {
         (self.drains, self.futile, self.skips_left) = (0, 0, 0);
         self.promised = None;

@@ -16,8 +16,8 @@ use swiftwater_units::Instant;
 use crate::sample::RttView;
 use crate::windowed::Windowed;
 
-/// Stretches between loss events over which the largest delay is remembered: long enough to have
-/// seen the buffer full, short enough to forget a delay that was no queue's.
+/// Stretches between loss events over which the largest delay is kept: long enough to have
+/// seen the buffer full, short enough to discard a delay that was no queue's.
 const STRETCHES: usize = 8;
 
 /// Delay, as a share of the base round-trip time, below which there is no queue to be full: the
@@ -51,7 +51,7 @@ impl FullQueue {
     pub(super) fn on_ack(&mut self, now: Instant, rtt: &RttView) {
         if rtt.has_sample {
             self.recent.enter(now, rtt.latest);
-            self.recent.forget_before(now - rtt.smoothed / 2);
+            self.recent.discard_before(now - rtt.smoothed / 2);
             let standing = self.recent.get().unwrap_or(rtt.latest);
             self.peak = self.peak.max(standing);
         }

@@ -92,11 +92,11 @@ impl LossClassifier {
     }
 
     /// The losses were not in a shallow buffer.
-    pub(super) fn forget_shallow(&mut self) {
+    pub(super) fn discard_shallow(&mut self) {
         self.events.shallow = 0;
     }
 
-    /// Forgets all but the position in the count of rounds.
+    /// Discards all but the position in the count of rounds.
     pub(super) fn clear(&mut self) {
         *self = Self {
             round: self.round,

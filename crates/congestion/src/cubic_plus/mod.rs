@@ -117,7 +117,7 @@ impl CubicPlus {
         }
         let queue = self.delay.queue();
         if queue > self.config.t_high(base) {
-            self.losses.forget_shallow();
+            self.losses.discard_shallow();
             return (Mode::Cubic, Reaction::Reduce(self.config.newbeta));
         }
         let no_queue = queue < self.config.t_low(base);

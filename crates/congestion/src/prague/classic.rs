@@ -2,10 +2,10 @@
 //! notice, because beside classic flows its gentle answer would starve them.
 //!
 //! The rule: an L4S queue marks at about 1 ms, a classic one at 5 ms (CoDel) or more. So a period
-//! speaks for a classic queue if it had marks although no packet of it found the queue shorter than
+//! indicates a classic queue if it had marks although no packet of it found the queue shorter than
 //! [`PragueConfig::classic_depth`](super::PragueConfig::classic_depth), and against if it had marks
 //! with less. Where a few packets take longer than that, at low rates, the depth is their time.
-//! Eight such periods more than others decide; up to sixteen are remembered, so that a single short
+//! Eight such periods more than others decide; up to sixteen are counted, so that a single short
 //! queue doesn't reverse it.
 //!
 //! It can't see a classic queue that is kept short by others, and takes a path whose base delay
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Periods for a classic queue, beyond those against, that decide.
 const DECIDES: u32 = 8;
-/// Periods remembered.
+/// Periods counted.
 const REMEMBERED: u32 = 2 * DECIDES;
 /// Packets whose transmission time still passes for a short queue.
 pub(super) const PACKETS: f64 = 4.0;

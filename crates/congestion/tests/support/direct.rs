@@ -1,4 +1,4 @@
-//! Tells a controller what the test wants, one call at a time: for sequences computed by hand.
+//! Calls a controller as the test requires, one call at a time: for sequences computed by hand.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(
@@ -18,7 +18,7 @@ use swiftwater_units::{ByteCount, Instant, PacketCount, PathId};
 
 pub const MDS: u64 = 1200;
 
-/// A controller and what it has been told last.
+/// A controller and its last input.
 pub struct Direct {
     pub cc: Box<dyn Controller>,
     pub now: Instant,

@@ -1,4 +1,4 @@
-//! Tells a controller about a path that the test describes: ACK by ACK, with delivery-rate samples.
+//! Reports to a controller on a path that the test describes: ACK by ACK, with delivery-rate samples.
 //! Nothing reacts to what the controller does; the test says what is in flight.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
@@ -130,7 +130,7 @@ impl Feed {
         self.rate.bytes_in(self.rtt)
     }
 
-    // --- what it is told
+    // --- its input
 
     pub fn rtt_view(&self) -> RttView {
         RttView {
@@ -212,7 +212,7 @@ impl Feed {
         });
     }
 
-    /// Loses `packets` packets in `ranges` runs; the ACK that tells of it is the next one. Returns
+    /// Loses `packets` packets in `ranges` runs; the ACK that reports it is the next one. Returns
     /// the episode.
     pub fn lose(&mut self, packets: u64, ranges: u64) -> EpisodeId {
         self.lose_at(packets, ranges, None)

@@ -235,7 +235,7 @@ impl Transport {
         done(self)
     }
 
-    /// Loses one packet and runs until the controller has been told.
+    /// Loses one packet and runs until the loss is reported to the controller.
     pub fn one_loss(&mut self) {
         self.next_packet(Fate::Lose);
         let events = self.events;

@@ -1,4 +1,4 @@
-//! Tells a controller exactly what the test says, with no transport in between: ACKs with a scripted
+//! Reports to a controller exactly what the test states, with no transport in between: ACKs with a scripted
 //! round-trip time, losses, marks. ACKs here acknowledge nothing, so that the window moves by
 //! decisions only, unless the test asks for growth.
 
@@ -129,7 +129,7 @@ impl Script {
         self.acks_for(BASE_MS + 1);
     }
 
-    /// From now on the round-trip time is so much above the base, and the delay signal knows it.
+    /// From now on the round-trip time is so much above the base, and the delay signal has it.
     pub fn queue_of(&mut self, ms: f64) {
         self.rtt = Duration::from_secs_f64((BASE_MS as f64 + ms) / 1e3);
         // Half a base round-trip time until the smallest one has gone, and 200 ACKs for the mean,

@@ -7,8 +7,8 @@ use swiftwater_units::{Bandwidth, Instant, PacketCount};
 use super::{Bbr1, cycle::CycleGains};
 use crate::bbr::gain::Gain;
 use crate::bbr::{EXPECTED, INTERVALS, PROBE_TIMES, within};
+use crate::clamp::clamp_or;
 use crate::controller::{Controller, ControllerFactory, Env};
-use crate::loss_based_config::clamp_or;
 use swiftwater_tunable::parameters::OrNone;
 use swiftwater_tunable::tunable;
 
@@ -100,7 +100,7 @@ impl Bbr1Config {
     ///
     /// Round-trip times count for two intervals, 5 s. Were it one, the target of `ProbeRTT` would be
     /// computed from a sample that includes the queue to be drained, and the estimate could creep
-    /// up; with two, a rise of the propagation delay is still learned in half the time that Linux
+    /// up; with two, a rise of the propagation delay is still measured in half the time that Linux
     /// takes.
     pub fn xquic() -> Self {
         Self {

@@ -422,7 +422,7 @@ impl Controller for Bbr1 {
         self.idle_restart = true;
         self.aggregation.restart(now);
         match self.mode {
-            // The queue, if there was one, is gone: no hurry.
+            // The queue, if there was one, is gone: the model need not change at once.
             Mode::ProbeBw => self.pacing.set(self.estimate(), Gain::UNITY, true),
             Mode::ProbeRtt if self.probe_rtt.time_is_up(now) => self.leave_probe_rtt(now, env),
             Mode::Startup | Mode::Drain | Mode::ProbeRtt => {}

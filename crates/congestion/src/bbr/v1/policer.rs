@@ -1,7 +1,7 @@
 //! The long-term bandwidth: the rate that a token-bucket policer leaves.
 //!
 //! A policer lets a burst pass and then drops what exceeds its rate, without any queue. The
-//! bandwidth filter remembers the burst; so two intervals of heavy loss and about equal
+//! bandwidth filter contains the burst; so two intervals of heavy loss and about equal
 //! throughput replace it by their mean for a while.
 
 use swiftwater_units::{Bandwidth, ByteCount, Instant};

@@ -40,7 +40,7 @@ impl Recovery {
         self.conserves = false;
     }
 
-    /// Bytes lost since the last ACK, which are forgotten with it.
+    /// Bytes lost since the last ACK, which are discarded with it.
     pub(super) fn take_lost(&mut self) -> ByteCount {
         std::mem::take(&mut self.lost_since_ack)
     }

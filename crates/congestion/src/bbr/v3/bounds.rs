@@ -1,4 +1,4 @@
-//! The bounds that losses and marks set: a cautious one for the short term, forgotten at each probe
+//! The bounds that losses and marks set: a cautious one for the short term, discarded at each probe
 //! for bandwidth, and one for the long term, which probes move.
 
 use swiftwater_units::{Bandwidth, ByteCount};

@@ -7,8 +7,8 @@ use swiftwater_units::{Instant, PacketCount};
 use super::policy::Bbr3Version;
 use super::{Bbr3, ecn::EcnConfig};
 use crate::bbr::{INTERVALS, PROBE_TIMES, within};
+use crate::clamp::clamp_or;
 use crate::controller::{Controller, ControllerFactory, Env};
-use crate::loss_based_config::clamp_or;
 use swiftwater_tunable::parameters::OrNone;
 use swiftwater_tunable::tunable;
 

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::bbr::gain::Gain;
-use crate::loss_based_config::clamp_or;
+use crate::clamp::clamp_or;
 use crate::sample::{AckBatch, RateSample};
 
 /// Parameters of the answer to CE marks.

@@ -107,7 +107,7 @@ pub struct Bbr3 {
     delivered: ByteCount,
     lost: ByteCount,
     in_loss_recovery: bool,
-    /// When everything in flight was given up, until a later packet is acknowledged.
+    /// When everything in flight was declared lost, until a later packet is acknowledged.
     timed_out_at: Option<Instant>,
     /// The flow restarted from idle and nothing was acknowledged since.
     idle_restart: bool,
@@ -226,7 +226,7 @@ impl Controller for Bbr3 {
         self.idle_restart = true;
         self.aggregation.restart(now);
         if self.state.is_probe_bw() {
-            // The queue, if there was one, is gone: no hurry.
+            // The queue, if there was one, is gone: the model need not change at once.
             self.set_pacing_rate(Gain::UNITY);
         } else if self.state == State::ProbeRtt && self.probe_rtt.time_is_up(now) {
             self.leave_probe_rtt(now, env);

@@ -6,7 +6,7 @@ use super::bounds::ShortTerm;
 use super::state::State;
 use crate::sample::EpisodeId;
 
-/// Episodes remembered; the transport remembers no more either.
+/// Episodes kept; the transport keeps no more either.
 const MAX_SAVED: usize = 8;
 
 /// State when an episode began.
