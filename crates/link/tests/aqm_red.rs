@@ -137,7 +137,7 @@ fn from_twice_the_maximum_on_even_capable_packets_are_dropped() {
 }
 
 #[test]
-fn an_idle_queue_forgets() {
+fn an_idle_queue_decays_its_average() {
     let red = RedConfig {
         weight: 0.01,
         ..config()

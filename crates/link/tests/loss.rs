@@ -239,7 +239,7 @@ fn which_packets_pass_makes_no_difference_to_the_states() {
 }
 
 #[test]
-fn a_long_silence_is_passed() {
+fn a_long_pause_is_passed() {
     let model = stepped(0.2, 0.8, 0.0, 1.0);
     let year = 365 * 24 * 3_600_000;
     let lost = losses_at(model, 4, (0..1_000).map(|i| i * year / 1_000));

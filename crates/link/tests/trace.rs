@@ -209,7 +209,7 @@ fn opportunities_at_both_ends_of_the_period_count() {
 }
 
 #[test]
-fn formats_are_told_apart() {
+fn formats_are_distinguished() {
     assert!(
         Trace::detect("\n0\n7\n")
             .unwrap()
@@ -295,7 +295,7 @@ fn a_trace_must_have_what_it_is_used_for() {
 }
 
 #[test]
-fn models_keep_their_promises() {
+fn models_keep_to_their_parameters() {
     let length = Duration::from_secs(600);
     let mean = |trace: &Trace| trace.mean_rate().unwrap().as_mbps_f64();
     for seed in 0..5 {

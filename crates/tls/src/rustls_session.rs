@@ -60,7 +60,7 @@ struct ClientPart {
     /// The connection's version differs from the one that rustls was started with.
     changed_version: bool,
     asked_name: String,
-    /// The remembered transport parameters of the server; `Some` if early data are offered or could
+    /// The server's transport parameters of the resumed session; `Some` if early data are offered or could
     /// be.
     remembered_parameters: Option<Vec<u8>>,
     /// The application protocol of the resumed session.
@@ -104,7 +104,7 @@ impl RustlsSession {
         let client = ClientPart {
             changed_version: false,
             asked_name,
-            // Before the server's answer, only remembered parameters are available.
+            // Before the server's answer, only the parameters of the resumed session are available.
             remembered_parameters: connection.quic_transport_parameters().map(<[u8]>::to_vec),
             remembered_alpn: sessions.as_ref().and_then(|sessions| sessions.taken_alpn()),
             sessions,

@@ -76,7 +76,7 @@ fn visit(client: &dyn ClientCrypto, server: &dyn ServerCrypto) {
 type Case = (Arc<dyn ClientCrypto>, Arc<dyn ServerCrypto>, bool);
 
 #[test]
-fn early_data_are_for_those_who_ask() {
+fn early_data_are_for_those_that_ask() {
     let pairs: [Case; 6] = [
         (Arc::new(client()), Arc::new(server()), false),
         (

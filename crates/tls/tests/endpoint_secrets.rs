@@ -44,7 +44,7 @@ fn processes_with_one_secret_understand_each_other() {
 }
 
 #[test]
-fn a_token_of_another_secret_is_not_ours() {
+fn a_token_of_another_secret_is_not_accepted() {
     let token = EndpointSecrets::random().seal_token(NONCE, b"192.0.2.1");
     assert_eq!(key().open_token(&token), None);
     assert_eq!(EndpointSecrets::random().open_token(&token), None);

@@ -39,7 +39,7 @@ fn server() -> ServerTls {
 }
 
 #[test]
-fn both_sides_learn_what_was_negotiated() {
+fn both_sides_have_what_was_negotiated() {
     let (client, server) = handshake(&client(), &server(), "server.example").unwrap();
     let (client, server) = (&client.session, &server.session);
     assert_eq!(client.alpn(), Some(b"h3".as_slice()));
@@ -70,7 +70,7 @@ fn exported_keying_material_agrees_and_depends_on_label_and_context() {
 }
 
 #[test]
-fn a_settled_server_answers_what_it_answered_before_and_hears_no_more_of_tls() {
+fn a_settled_server_answers_what_it_answered_before_and_ignores_further_tls() {
     for suite in CipherSuite::ALL {
         let client = client().with_cipher_suites(&[suite]).unwrap();
         let (mut client, mut server) = handshake(&client, &server(), "server.example").unwrap();
@@ -204,7 +204,7 @@ fn without_a_common_suite_the_handshake_fails() {
 }
 
 #[test]
-fn a_client_without_transport_parameters_is_told_so() {
+fn a_client_without_transport_parameters_gets_the_error() {
     // A client for TLS over TCP doesn't send them.
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let config = rustls::ClientConfig::builder_with_provider(provider.into())

@@ -33,7 +33,7 @@ fn lengths(peer: &Peer) -> [usize; 3] {
 }
 
 #[test]
-fn both_sides_learn_what_was_negotiated() {
+fn both_sides_have_what_was_negotiated() {
     let (client, server) = handshake(&client(), &server(), "server.example").unwrap();
     let (client, server) = (&client.session, &server.session);
     assert_eq!(client.alpn(), Some(b"h3".as_slice()));

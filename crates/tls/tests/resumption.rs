@@ -274,7 +274,7 @@ fn stores_are_bounded_and_hand_out_each_thing_once() {
 }
 
 #[test]
-fn servers_forget_the_oldest_tickets() {
+fn servers_discard_the_oldest_tickets() {
     let store = Arc::default();
     let small = server(Tickets::SingleUse { capacity: 2 });
     let client = client(&store);

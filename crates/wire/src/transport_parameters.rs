@@ -2,7 +2,7 @@
 //! section 3; multipath draft, section 2).
 //!
 //! One type for both roles; parameters that only servers may send are checked in both directions.
-//! Conditions on several values (connection IDs that must match, limits remembered for 0-RTT) are
+//! Conditions on several values (connection IDs that must match, limits stored for 0-RTT) are
 //! checked by the connection.
 
 mod decode;

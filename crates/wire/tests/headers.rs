@@ -238,7 +238,7 @@ fn assert_invalid(packet: &[u8]) {
 }
 
 #[test]
-fn the_quic_bit_is_told_whatever_it_is() {
+fn the_quic_bit_is_decoded_whatever_it_is() {
     for (packet, quic_bit) in [
         ("4000000000", true),
         ("0000000000", false),

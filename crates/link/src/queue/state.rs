@@ -21,7 +21,7 @@ pub enum AqmState {
     CoDel {
         /// The dropping state: the delay has been above the target for an interval.
         dropping: bool,
-        /// Packets dropped or marked since it was entered; including the remembered count of RFC
+        /// Packets dropped or marked since it was entered; including the retained count of RFC
         /// 8289, section 5.
         count: u32,
     },

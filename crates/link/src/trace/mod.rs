@@ -85,7 +85,7 @@ impl Trace {
         Self::from_lines(&lines, last_hold)
     }
 
-    /// Reads either format that this crate knows, distinguished by the first line.
+    /// Reads either format of this crate, distinguished by the first line.
     pub fn detect(text: &str) -> Result<Self, TraceError> {
         let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
         match lines.find(|line| !line.is_empty()) {

@@ -139,35 +139,16 @@ impl Frame<'_> {
     /// Every frame except padding and acknowledgements consists of its type, some varints and a
     /// tail; sizes and bytes are both derived from this table, so they cannot differ.
     fn with_layout<T>(&self, f: impl FnOnce(&[u64], Tail<'_>) -> T) -> T {
-        use Tail::{Bytes, NewCid, Nothing, Prefixed};
+        use Tail::{Bytes, Nothing, Prefixed};
         match *self {
             Frame::Padding { .. } | Frame::Ack(_) => {
                 unreachable!("padding and acknowledgements have other layouts")
             }
             Frame::Ping => f(&[types::PING], Nothing),
-            Frame::ResetStream(ref reset) => f(
-                &[
-                    types::RESET_STREAM,
-                    reset.id.get(),
-                    reset.error,
-                    reset.final_size,
-                ],
-                Nothing,
-            ),
-            Frame::ResetStreamAt(ref reset) => {
-                let (id, size) = (reset.id.get(), reset.final_size);
-                let fields = [
-                    types::RESET_STREAM_AT,
-                    id,
-                    reset.error,
-                    size,
-                    reset.reliable_size,
-                ];
-                f(&fields, Nothing)
-            }
-            Frame::StopSending(ref stop) => {
-                f(&[types::STOP_SENDING, stop.id.get(), stop.error], Nothing)
-            }
+            Frame::ResetStream(_)
+            | Frame::ResetStreamAt(_)
+            | Frame::StopSending(_)
+            | Frame::AckFrequency(_) => self.with_request_fields(|fields| f(fields, Nothing)),
             Frame::Crypto(ref crypto) => f(&[types::CRYPTO, crypto.offset], Prefixed(crypto.data)),
             Frame::NewToken { token } => f(&[types::NEW_TOKEN], Prefixed(token)),
             Frame::Stream(ref stream) => {
@@ -178,29 +159,9 @@ impl Frame<'_> {
             }
             Frame::PathChallenge { ref data } => f(&[types::PATH_CHALLENGE], Bytes(data)),
             Frame::PathResponse { ref data } => f(&[types::PATH_RESPONSE], Bytes(data)),
-            Frame::ConnectionClose(ConnectionClose::Transport {
-                error,
-                frame_type,
-                reason,
-            }) => f(
-                &[types::CONNECTION_CLOSE, error.0, frame_type],
-                Prefixed(reason),
-            ),
-            Frame::ConnectionClose(ConnectionClose::Application { error, reason }) => {
-                f(&[types::CONNECTION_CLOSE_APP, error], Prefixed(reason))
-            }
+            Frame::ConnectionClose(ref close) => close.with_layout(f),
             Frame::HandshakeDone => f(&[types::HANDSHAKE_DONE], Nothing),
             Frame::ImmediateAck => f(&[types::IMMEDIATE_ACK], Nothing),
-            Frame::AckFrequency(ref frame) => f(
-                &[
-                    types::ACK_FREQUENCY,
-                    frame.sequence,
-                    frame.ack_eliciting_threshold,
-                    frame.max_ack_delay,
-                    frame.reordering_threshold,
-                ],
-                Nothing,
-            ),
             Frame::Datagram { data } => f(&[types::DATAGRAM_LEN], Prefixed(data)),
             Frame::Feedback(ref feedback) => {
                 let frame_type = if feedback.ack_eliciting {
@@ -212,20 +173,7 @@ impl Frame<'_> {
                 let fields = [frame_type, kind, feedback.sequence];
                 f(&fields, Prefixed(feedback.payload))
             }
-            Frame::NewConnectionId(ref new) => match new.path {
-                None => {
-                    let fields = [types::NEW_CONNECTION_ID, new.sequence, new.retire_prior_to];
-                    f(&fields, NewCid(new))
-                }
-                Some(path) => {
-                    let frame_type = types::PATH_NEW_CONNECTION_ID;
-                    let path = u64::from(path.get());
-                    f(
-                        &[frame_type, path, new.sequence, new.retire_prior_to],
-                        NewCid(new),
-                    )
-                }
-            },
+            Frame::NewConnectionId(ref new) => new.with_layout(f),
             Frame::MaxData { .. }
             | Frame::MaxStreamData { .. }
             | Frame::MaxStreams { .. }
@@ -238,6 +186,34 @@ impl Frame<'_> {
             | Frame::MaxPathId { .. }
             | Frame::PathsBlocked { .. }
             | Frame::PathCidsBlocked { .. } => self.with_path_fields(|fields| f(fields, Nothing)),
+        }
+    }
+
+    /// The rows of [`Frame::with_layout`] for what one end asks of the other.
+    fn with_request_fields<T>(&self, f: impl FnOnce(&[u64]) -> T) -> T {
+        match self {
+            Frame::ResetStream(reset) => f(&[
+                types::RESET_STREAM,
+                reset.id.get(),
+                reset.error,
+                reset.final_size,
+            ]),
+            Frame::ResetStreamAt(reset) => f(&[
+                types::RESET_STREAM_AT,
+                reset.id.get(),
+                reset.error,
+                reset.final_size,
+                reset.reliable_size,
+            ]),
+            Frame::StopSending(stop) => f(&[types::STOP_SENDING, stop.id.get(), stop.error]),
+            Frame::AckFrequency(frame) => f(&[
+                types::ACK_FREQUENCY,
+                frame.sequence,
+                frame.ack_eliciting_threshold,
+                frame.max_ack_delay,
+                frame.reordering_threshold,
+            ]),
+            _ => unreachable!("with_layout sends only requests here"),
         }
     }
 
@@ -311,6 +287,42 @@ impl Frame<'_> {
                 next_sequence,
             ]),
             _ => unreachable!("with_layout sends only path frames here"),
+        }
+    }
+}
+
+impl ConnectionClose<'_> {
+    /// See [`Frame::with_layout`].
+    fn with_layout<T>(&self, f: impl FnOnce(&[u64], Tail<'_>) -> T) -> T {
+        match *self {
+            ConnectionClose::Transport {
+                error,
+                frame_type,
+                reason,
+            } => {
+                let fields = [types::CONNECTION_CLOSE, error.0, frame_type];
+                f(&fields, Tail::Prefixed(reason))
+            }
+            ConnectionClose::Application { error, reason } => {
+                let fields = [types::CONNECTION_CLOSE_APP, error];
+                f(&fields, Tail::Prefixed(reason))
+            }
+        }
+    }
+}
+
+impl NewConnectionId {
+    /// See [`Frame::with_layout`].
+    fn with_layout<T>(&self, f: impl FnOnce(&[u64], Tail<'_>) -> T) -> T {
+        let (sequence, retire_prior_to) = (self.sequence, self.retire_prior_to);
+        let tail = Tail::NewCid(self);
+        match self.path {
+            None => f(&[types::NEW_CONNECTION_ID, sequence, retire_prior_to], tail),
+            Some(path) => {
+                let frame_type = types::PATH_NEW_CONNECTION_ID;
+                let path = u64::from(path.get());
+                f(&[frame_type, path, sequence, retire_prior_to], tail)
+            }
         }
     }
 }

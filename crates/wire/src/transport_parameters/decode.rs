@@ -78,20 +78,6 @@ fn set(
         id::MAX_UDP_PAYLOAD_SIZE => {
             params.max_udp_payload_size = value.at_least(1200, "below 1200 bytes")?;
         }
-        id::INITIAL_MAX_DATA => params.initial_max_data = value.integer()?,
-        id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL => {
-            params.initial_max_stream_data_bidi_local = value.integer()?;
-        }
-        id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE => {
-            params.initial_max_stream_data_bidi_remote = value.integer()?;
-        }
-        id::INITIAL_MAX_STREAM_DATA_UNI => params.initial_max_stream_data_uni = value.integer()?,
-        id::INITIAL_MAX_STREAMS_BIDI => {
-            params.initial_max_streams_bidi = value.at_most(MAX_STREAMS, "above 2^60 streams")?;
-        }
-        id::INITIAL_MAX_STREAMS_UNI => {
-            params.initial_max_streams_uni = value.at_most(MAX_STREAMS, "above 2^60 streams")?;
-        }
         id::ACK_DELAY_EXPONENT => {
             params.ack_delay_exponent = value.at_most(20, "above 20")? as u8;
         }
@@ -111,17 +97,66 @@ fn set(
             params.initial_source_connection_id = Some(value.cid()?);
         }
         id::RETRY_SOURCE_CONNECTION_ID => params.retry_source_connection_id = Some(value.cid()?),
+        id::MAX_DATAGRAM_FRAME_SIZE => params.max_datagram_frame_size = value.integer()?,
+        id::VERSION_INFORMATION => {
+            params.version_information = Some(value.version_information(sender)?);
+        }
+        id if is_flow_limit(id) => set_flow_limit(params, id, value)?,
+        _ => set_extension(params, id, value)?,
+    }
+    Ok(())
+}
+
+/// True for the initial limits of flow control (RFC 9000, section 4).
+const fn is_flow_limit(id: u64) -> bool {
+    matches!(
+        id,
+        id::INITIAL_MAX_DATA
+            | id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL
+            | id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE
+            | id::INITIAL_MAX_STREAM_DATA_UNI
+            | id::INITIAL_MAX_STREAMS_BIDI
+            | id::INITIAL_MAX_STREAMS_UNI
+    )
+}
+
+fn set_flow_limit(
+    params: &mut TransportParameters,
+    id: u64,
+    value: Value<'_>,
+) -> Result<(), TransportParameterError> {
+    let limit = match id {
+        id::INITIAL_MAX_STREAMS_BIDI | id::INITIAL_MAX_STREAMS_UNI => {
+            value.at_most(MAX_STREAMS, "above 2^60 streams")?
+        }
+        _ => value.integer()?,
+    };
+    let field = match id {
+        id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL => &mut params.initial_max_stream_data_bidi_local,
+        id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE => &mut params.initial_max_stream_data_bidi_remote,
+        id::INITIAL_MAX_STREAM_DATA_UNI => &mut params.initial_max_stream_data_uni,
+        id::INITIAL_MAX_STREAMS_BIDI => &mut params.initial_max_streams_bidi,
+        id::INITIAL_MAX_STREAMS_UNI => &mut params.initial_max_streams_uni,
+        _ => &mut params.initial_max_data,
+    };
+    *field = limit;
+    Ok(())
+}
+
+/// Sets a parameter of an extension; one that is not known is ignored (RFC 9000, section 7.4.2).
+fn set_extension(
+    params: &mut TransportParameters,
+    id: u64,
+    value: Value<'_>,
+) -> Result<(), TransportParameterError> {
+    match id {
         id::RESET_STREAM_AT | id::RESET_STREAM_AT_EARLY => {
             value.end()?;
             params.reset_stream_at = true;
         }
-        id::MAX_DATAGRAM_FRAME_SIZE => params.max_datagram_frame_size = value.integer()?,
         id::INITIAL_MAX_PATH_ID => {
             let max = value.at_most(u64::from(u32::MAX), "above 2^32 - 1")?;
             params.initial_max_path_id = Some(max as u32);
-        }
-        id::VERSION_INFORMATION => {
-            params.version_information = Some(value.version_information(sender)?);
         }
         id::GREASE_QUIC_BIT => {
             value.end()?;

@@ -50,32 +50,7 @@ pub(super) fn encode(
     if let Some(versions) = &params.version_information {
         put.version_information(versions);
     }
-    if params.reset_stream_at {
-        put.bytes(id::RESET_STREAM_AT, &[]);
-    }
-    put.integer(
-        id::MAX_DATAGRAM_FRAME_SIZE,
-        params.max_datagram_frame_size,
-        0,
-    );
-    if let Some(max) = params.initial_max_path_id {
-        put.varint(id::INITIAL_MAX_PATH_ID, u64::from(max));
-    }
-    if params.grease_quic_bit {
-        put.bytes(id::GREASE_QUIC_BIT, &[]);
-    }
-    put.integer(
-        id::MAX_FEEDBACK_SIZE,
-        u64::from(params.max_feedback_size),
-        0,
-    );
-    if let Some(delay) = params.min_ack_delay {
-        let micros = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
-        put.varint(id::MIN_ACK_DELAY, micros);
-    }
-    if params.reset_stream_at {
-        put.bytes(id::RESET_STREAM_AT_EARLY, &[]);
-    }
+    put.extensions(params);
     if let Some((id, value)) = grease {
         debug_assert!(id % 31 == 27, "{id:#x} is not reserved for greasing");
         put.bytes(id, value);
@@ -151,6 +126,36 @@ impl Parameters<'_> {
         push_varint(self.out, 4 * (1 + versions.available().len() as u64));
         for version in [versions.chosen].iter().chain(versions.available()) {
             self.out.extend_from_slice(&version.to_be_bytes());
+        }
+    }
+
+    /// The parameters of extensions.
+    fn extensions(&mut self, params: &TransportParameters) {
+        if params.reset_stream_at {
+            self.bytes(id::RESET_STREAM_AT, &[]);
+        }
+        self.integer(
+            id::MAX_DATAGRAM_FRAME_SIZE,
+            params.max_datagram_frame_size,
+            0,
+        );
+        if let Some(max) = params.initial_max_path_id {
+            self.varint(id::INITIAL_MAX_PATH_ID, u64::from(max));
+        }
+        if params.grease_quic_bit {
+            self.bytes(id::GREASE_QUIC_BIT, &[]);
+        }
+        self.integer(
+            id::MAX_FEEDBACK_SIZE,
+            u64::from(params.max_feedback_size),
+            0,
+        );
+        if let Some(delay) = params.min_ack_delay {
+            let micros = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
+            self.varint(id::MIN_ACK_DELAY, micros);
+        }
+        if params.reset_stream_at {
+            self.bytes(id::RESET_STREAM_AT_EARLY, &[]);
         }
     }
 
