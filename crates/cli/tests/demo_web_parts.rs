@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use swiftwater_cli::demo::presets::Preset;
 use swiftwater_cli::demo::random_numbers::RandomNumbers;
 use swiftwater_cli::demo::web::browser::Seen;
-use swiftwater_cli::demo::web::emulated_link::Way;
-use swiftwater_cli::demo::web::plan::Protocol;
-use swiftwater_cli::demo::web::row::{Row, conclusions, hint, quantile, table};
+use swiftwater_cli::demo::web::emulated_link::LinkKind;
+use swiftwater_cli::demo::web::plan::WebProtocol;
+use swiftwater_cli::demo::web::row::{VisitRow, conclusions, hint, quantile, table};
 use swiftwater_cli::demo::web::visit::Visit;
 use swiftwater_cli::demo::web::website::{Extent, Website};
 use swiftwater_cli::exit::{Exit, Failure};
@@ -98,8 +98,8 @@ fn visit(page: u64, calls: &[u64]) -> Result<Visit, Failure> {
     })
 }
 
-fn row(protocol: Protocol, visits: &[Result<Visit, Failure>]) -> Row {
-    let mut row = Row::empty(Preset::Lte, protocol, Way::Tun);
+fn row(protocol: WebProtocol, visits: &[Result<Visit, Failure>]) -> VisitRow {
+    let mut row = VisitRow::empty(Preset::Lte, protocol, LinkKind::Tun);
     row.measured(visits);
     row
 }
@@ -113,7 +113,7 @@ fn a_row_has_medians_of_loads_and_all_calls_together() {
         visit(100, &[9]),
         visit(200, &[7]),
     ];
-    let row = row(Protocol::Http3, &visits);
+    let row = row(WebProtocol::Http3, &visits);
     assert_eq!((row.loads, row.failed, row.calls), (3, 1, 4));
     assert_eq!(row.page_ms, Some(200.0));
     assert_eq!(row.critical_ms, Some(100.0));
@@ -129,7 +129,7 @@ fn the_faster_protocol_is_named_whichever_it_is() {
     let fast = [visit(100, &[1])];
     let slow = [visit(200, &[2])];
     let said = |h3: &[_], h2: &[_]| {
-        let rows = [row(Protocol::Http3, h3), row(Protocol::Http2, h2)];
+        let rows = [row(WebProtocol::Http3, h3), row(WebProtocol::Http2, h2)];
         let [line] = &conclusions(&rows)[..] else {
             panic!("one network")
         };
@@ -140,23 +140,29 @@ fn the_faster_protocol_is_named_whichever_it_is() {
     assert!(said(&fast, &fast).contains("page alike"));
     // No comparison if one of them did not finish.
     let gone = [Err(Failure::new(Exit::Connection, "gone"))];
-    let rows = [row(Protocol::Http3, &fast), row(Protocol::Http2, &gone)];
+    let rows = [
+        row(WebProtocol::Http3, &fast),
+        row(WebProtocol::Http2, &gone),
+    ];
     assert!(conclusions(&rows).is_empty());
     assert!(table(&rows).contains("0 (1 failed)"), "{}", table(&rows));
 }
 
 #[test]
 fn controllers_that_differ_are_named() {
-    let with = |protocol, controller: &str| Row {
+    let with = |protocol, controller: &str| VisitRow {
         controller: Some(controller.to_owned()),
-        ..Row::empty(Preset::Lte, protocol, Way::Tun)
+        ..VisitRow::empty(Preset::Lte, protocol, LinkKind::Tun)
     };
-    let rows = [with(Protocol::Http3, "cubic"), with(Protocol::Http2, "bbr")];
+    let rows = [
+        with(WebProtocol::Http3, "cubic"),
+        with(WebProtocol::Http2, "bbr"),
+    ];
     let hint_of = hint(&rows).expect("they differ");
     assert!(hint_of.contains("cubic over h3, bbr over h2") && hint_of.contains("--cc bbr3"));
     let rows = [
-        with(Protocol::Http3, "cubic"),
-        with(Protocol::Http2, "cubic"),
+        with(WebProtocol::Http3, "cubic"),
+        with(WebProtocol::Http2, "cubic"),
     ];
     assert_eq!(hint(&rows), None);
     assert_eq!(hint(&rows[..1]), None);

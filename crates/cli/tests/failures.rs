@@ -57,7 +57,7 @@ fn other_alerts_are_named() {
 }
 
 #[test]
-fn a_missing_protocol_is_the_same_whoever_notices() {
+fn a_missing_protocol_is_the_same_error_everywhere() {
     assert_eq!(ours(ErrorCode::crypto(120)), theirs(120));
     assert!(theirs(120).1.contains("ALPN"));
 }

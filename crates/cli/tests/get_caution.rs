@@ -108,7 +108,7 @@ fn a_part_that_is_a_hard_link_is_left_alone() {
 }
 
 #[test]
-fn content_beyond_a_limit_is_given_up() {
+fn content_beyond_a_limit_is_aborted() {
     let site = Site::start(&[("zeros.txt", &vec![b'0'; 3_000_000]), ("small", b"x")]);
     for flags in [
         &["--max-filesize", "2MB"][..],
@@ -132,7 +132,7 @@ fn content_beyond_a_limit_is_given_up() {
 }
 
 #[test]
-fn what_is_thrown_away_is_told() {
+fn what_is_thrown_away_is_reported() {
     let site = Site::start(&[("x", b"content")]);
     let head = succeeded(&site.ask(&["/x"]).arg("-I").output().unwrap());
     let tag = head.lines().find_map(|line| line.strip_prefix("etag: "));
@@ -159,7 +159,7 @@ fn what_is_thrown_away_is_told() {
 }
 
 #[test]
-fn a_file_that_changed_on_the_way_is_told_and_counted_once() {
+fn a_file_that_changed_on_the_way_is_reported_and_counted_once() {
     const LENGTH: usize = 600_000;
     for json in [false, true] {
         let asked = AtomicU32::new(0);
@@ -202,7 +202,7 @@ fn a_file_that_changed_on_the_way_is_told_and_counted_once() {
 }
 
 #[test]
-fn a_move_that_fails_is_told_without_being_asked() {
+fn a_migration_that_fails_is_always_reported() {
     let site = Site::start(&[("large", &vec![3; 1_000_000])]);
     for protocol in ["h3", "hq"] {
         let mut get = site.get_http(&["/large"]);

@@ -57,7 +57,7 @@ fn closed_port() -> u16 {
 }
 
 #[test]
-fn closed_ports_are_told_at_once() {
+fn closed_ports_are_reported_at_once() {
     let url = format!("https://127.0.0.1:{}/", closed_port());
     for (protocol, words) in [
         ("auto", "over QUIC: cannot connect"),
@@ -111,7 +111,7 @@ fn tls12_server(certificate: &DevCertificate) -> u16 {
 }
 
 #[test]
-fn a_server_without_tls_1_3_is_understood_and_its_lack_of_quic_remembered() {
+fn a_server_without_tls_1_3_is_understood_and_its_lack_of_quic_stored() {
     let home = TempDir::new().unwrap();
     let certificate = DevCertificate::generate(["127.0.0.1"]).unwrap();
     fs::write(home.path().join("ca.pem"), certificate.certificate_pem()).unwrap();
@@ -141,7 +141,7 @@ fn a_server_without_tls_1_3_is_understood_and_its_lack_of_quic_remembered() {
 }
 
 #[test]
-fn a_server_whose_tls_is_too_old_is_told_from_others() {
+fn a_server_whose_tls_is_too_old_has_an_error_of_its_own() {
     // It answers with a fatal alert, protocol_version.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -93,7 +93,7 @@ fn another_version_is_fetched_afresh() {
 }
 
 #[test]
-fn an_interrupted_download_is_kept_and_told() {
+fn an_interrupted_download_is_kept_and_reported() {
     let site = Site::start(&[("large", &data(0))]);
     let running = in_the_middle(&site, "tcp");
     let pid = running.id().to_string();

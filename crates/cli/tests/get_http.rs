@@ -69,7 +69,7 @@ fn each_protocol_brings_the_files_and_says_why() {
 }
 
 #[test]
-fn json_tells_times_in_order() {
+fn json_has_times_in_order() {
     let site = Site::start(&[("x", &data(50_000)), ("y", b"y")]);
     // One after the other: the second finds the connection standing.
     let output = site
@@ -357,7 +357,7 @@ fn redirects_are_followed_only_if_asked() {
 }
 
 #[test]
-fn busy_servers_are_asked_again_as_often_as_told() {
+fn busy_servers_are_asked_again_as_often_as_configured() {
     let asked = AtomicU32::new(0);
     let origin = Origin::start(move |head, content| {
         if asked.fetch_add(1, Ordering::SeqCst) % 3 < 2 {
@@ -396,7 +396,7 @@ fn compressed_content_is_restored() {
 }
 
 #[test]
-fn what_takes_too_long_is_given_up() {
+fn what_takes_too_long_is_aborted() {
     let large = data(2_000_000);
     let site = Site::start(&[("large", &large)]);
     let mut get = site.get_http(&["/large"]);

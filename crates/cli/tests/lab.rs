@@ -293,7 +293,7 @@ fn what_there_is() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_file_and_line() {
+fn errors_are_reported_with_file_and_line() {
     let folder = many();
     let bad = folder.path().join("bad.toml");
     fs::write(&bad, MANY.replace("20mbit", "fast")).unwrap();
@@ -438,7 +438,7 @@ fn a_file_is_run_from_its_own_folder_and_reported_from_another() {
 }
 
 #[test]
-fn missing_runs_are_told_and_strict_counts_claims_without_data() {
+fn missing_runs_are_reported_and_strict_counts_claims_without_data() {
     let folder = many();
     // Two cases, six runs.
     let shard = |shard: &str, out: &str| {

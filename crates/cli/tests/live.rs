@@ -21,7 +21,7 @@ fn rows(output: &str) -> Vec<Value> {
 }
 
 #[test]
-fn each_recovery_reports_what_was_promised() {
+fn each_recovery_reports_what_is_documented() {
     let output = run(["demo", "live", "--seconds", "3", "--json"]);
     let rows = rows(&succeeded(&output));
     assert_eq!(rows.len(), 2, "plain ARQ and one more");
@@ -151,7 +151,7 @@ fn in_order(text: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_page_only_where_it_is_wanted() {
+fn a_page_only_where_it_is_asked_for() {
     let directory = TempDir::new().expect("a directory");
     for flag in ["--no-page", "--json"] {
         let mut demo = swiftwater();
@@ -251,7 +251,7 @@ fn other_videos_recoveries_and_networks() {
 }
 
 #[test]
-fn a_link_that_is_too_slow_ends_in_time_and_says_so() {
+fn a_link_that_is_too_slow_ends_at_the_timeout_and_is_reported() {
     let output = run([
         "demo",
         "live",

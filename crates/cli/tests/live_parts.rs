@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use swiftwater::units::Instant;
 use swiftwater_cli::demo::live::recoveries::{Recovered, mean, quantile};
-use swiftwater_cli::demo::live::row::{Row, verdict};
+use swiftwater_cli::demo::live::row::{LiveRow, verdict};
 use swiftwater_cli::demo::live::schedule::{Schedule, header, read_header};
 use swiftwater_cli::demo::live::summary::{conclusion, table};
 use swiftwater_cli::demo::live::time_series::{Sample, loss};
@@ -189,27 +189,27 @@ fn a_viewer_keeps_what_it_saw() {
     assert!(viewer.is_complete());
 }
 
-fn row(recovery: &str) -> Row {
-    Row {
+fn row(recovery: &str) -> LiveRow {
+    LiveRow {
         recovery: recovery.to_owned(),
         frames_received: 1,
         verified: true,
         complete: true,
         startup_ms: Some(300.0),
-        ..Row::default()
+        ..LiveRow::default()
     }
 }
 
 #[test]
 fn the_conclusion_is_made_of_what_was_measured() {
-    let plain = Row {
+    let plain = LiveRow {
         repeated_data: 7,
         recovery_mean_ms: Some(80.4),
         freezes: 2,
         frozen_ms: 310.0,
         ..row("arq")
     };
-    let other = Row {
+    let other = LiveRow {
         repeated_data: 9,
         recovery_mean_ms: Some(90.6),
         redundancy_cost: 0.123,
@@ -231,7 +231,7 @@ fn the_conclusion_is_made_of_what_was_measured() {
     // Without a repeated loss there is no latency, and none is made up.
     let words = conclusion(&row("arq"), &other).join(" ");
     assert!(words.contains("Too few") && !words.contains("91 ms"));
-    let failed = Row {
+    let failed = LiveRow {
         error: Some("lost".to_owned()),
         ..row("arq")
     };
@@ -251,7 +251,7 @@ fn the_conclusion_is_made_of_what_was_measured() {
 
 #[test]
 fn the_conclusion_hides_no_missing_frames() {
-    let plain = Row {
+    let plain = LiveRow {
         frames: 750,
         frames_received: 703,
         complete: false,
@@ -260,7 +260,7 @@ fn the_conclusion_hides_no_missing_frames() {
         startup_ms: Some(300.0),
         ..row("arq")
     };
-    let other = Row {
+    let other = LiveRow {
         frames_received: 226,
         frame_p95_ms: Some(100.0),
         recovery_mean_ms: Some(474.0),
@@ -286,7 +286,7 @@ fn the_conclusion_hides_no_missing_frames() {
 #[test]
 fn the_first_failure_decides_how_it_ends() {
     assert!(verdict(&[row("a"), row("b")]).is_ok());
-    let failed = Row {
+    let failed = LiveRow {
         error: Some("lost".to_owned()),
         exit: Some(Exit::Connection),
         ..row("b")
@@ -294,7 +294,7 @@ fn the_first_failure_decides_how_it_ends() {
     let failure = verdict(&[row("a"), failed]).expect_err("b failed");
     assert_eq!(failure.exit, Exit::Connection);
     assert!(failure.message().contains("b: lost"));
-    let differs = Row {
+    let differs = LiveRow {
         verified: false,
         ..row("c")
     };

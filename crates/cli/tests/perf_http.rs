@@ -154,7 +154,7 @@ fn certificates_are_checked_over_tcp_too() {
 }
 
 #[test]
-fn servers_of_something_else_are_told_apart() {
+fn servers_of_something_else_are_recognized() {
     let site = Site::start(&[("index.html", b"hello")]);
     let address = format!("127.0.0.1:{}", site.port);
     let ca = site.certificate();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use support::{Running, failed, keys, run, succeeded, swiftwater};
 use swiftwater_cli::demo::presets::Preset;
-use swiftwater_cli::demo::row::{Row, table};
+use swiftwater_cli::demo::row::{FileRow, table};
 use swiftwater_cli::demo::verdict;
 use swiftwater_cli::exit::Exit;
 use swiftwater_cli::perf::report::Latency;
@@ -20,7 +20,7 @@ fn json(output: &str) -> Value {
 }
 
 #[test]
-fn sim_reports_what_was_promised() {
+fn sim_reports_what_is_documented() {
     let line = [
         "sim",
         "--flow",
@@ -119,7 +119,7 @@ fn sim_follows_a_trace() {
 }
 
 #[test]
-fn demo_reports_what_was_promised() {
+fn demo_reports_what_is_documented() {
     let output = run([
         "demo",
         "files",
@@ -155,8 +155,8 @@ fn demo_reports_what_was_promised() {
     }
 }
 
-fn row(sha256_ok: bool) -> Row {
-    Row {
+fn row(sha256_ok: bool) -> FileRow {
+    FileRow {
         preset: Preset::Satellite,
         file: "x",
         bytes: 1,

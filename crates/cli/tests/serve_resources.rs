@@ -113,7 +113,7 @@ fn port_of(server: &Running) -> u16 {
 
 /// A pager, or a log collector that has stopped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn output_that_nobody_reads_holds_up_nothing() {
+async fn output_that_is_not_read_holds_up_nothing() {
     let home = Home::new(&[("x", b"content")]);
     // Reads the first line and no other.
     let server = Running::start(home.serve(":", &["--json"]));
@@ -211,7 +211,7 @@ fn an_access_log_is_a_file() {
 /// A disk that is full stays so for many requests.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_is_told_once() {
+async fn a_full_disk_is_reported_once() {
     let home = Home::new(&[("x", b"x")]);
     let errors = home.path("errors");
     let before = format!("exec 2>'{errors}'");
@@ -326,7 +326,7 @@ fn free_port() -> u16 {
 
 /// The clients of a killed server get stateless resets from the next process.
 #[test]
-fn clients_notice_a_restart_at_once() {
+fn clients_detect_a_restart_at_once() {
     let large = vec![7; 40_000_000];
     let home = Home::new(&[("large", &large)]);
     let listen = format!("127.0.0.1:{}", free_port());

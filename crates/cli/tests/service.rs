@@ -135,7 +135,7 @@ async fn requests_beyond_the_limit_wait() {
 
 /// A client that does not read a response loses it, and only that.
 #[tokio::test]
-async fn a_response_that_nobody_takes_ends() {
+async fn a_response_that_is_not_taken_ends() {
     static LARGE: [u8; 20_000_000] = [7; 20_000_000];
     let resets = ResetSignal::default();
     let (address, client, _log) = serve_observed(&LARGE, Duration::from_millis(500), &resets);

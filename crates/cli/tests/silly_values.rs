@@ -94,7 +94,7 @@ fn transports_that_cannot_be_meant() {
 }
 
 #[test]
-fn addresses_nobody_can_connect_to() {
+fn addresses_that_cannot_be_connected_to() {
     let directory = TempDir::new().expect("a directory");
     let out = directory.path().to_str().expect("UTF-8");
     // IPv6 addresses are shown as they are written.

@@ -100,7 +100,7 @@ fn a_reader_that_goes_away_leaves_no_part_files() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_demo_whose_results_nobody_can_read_leaves_no_files() {
+fn a_demo_whose_results_cannot_be_read_leaves_no_files() {
     let directory = tempfile::TempDir::new().expect("a directory");
     let full = fs::File::options().write(true).open("/dev/full");
     let mut demo = swiftwater();

@@ -66,7 +66,7 @@ async fn files_are_served_over_http3() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upstream_that_is_gone_is_told() {
+async fn an_upstream_that_is_gone_is_reported() {
     let site = Site::start(&[("file", b"1")]);
     // Nobody listens there: a port that was free a moment ago.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

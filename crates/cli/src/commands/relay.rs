@@ -35,7 +35,7 @@ pub(crate) async fn run(args: RelayArgs) -> Result<(), Failure> {
     let relay = Relay::start(config).map_err(|error| relay_failure(&error))?;
     let listen = relay.local_addr();
     if args.json {
-        output::json(&Event::Listening { listen, to })?;
+        output::json(&RelayEvent::Listening { listen, to })?;
     } else {
         output::line(&format!("relaying UDP {listen} -> {to} ({description})"))?;
     }
@@ -109,7 +109,7 @@ fn describe(link: &LinkConfig) -> String {
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Event {
+enum RelayEvent {
     Listening {
         listen: SocketAddr,
         to: SocketAddr,
@@ -170,7 +170,7 @@ fn report(counters: &RelayCounters, elapsed: Duration, json: bool) -> Result<(),
             ..
         } = *counters;
         let seconds = elapsed.as_secs_f64();
-        return output::json(&Event::Counters {
+        return output::json(&RelayEvent::Counters {
             seconds,
             clients,
             refused,

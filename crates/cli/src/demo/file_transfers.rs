@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::files::{Files, Source};
 use super::presets::Preset;
-use super::row::Row;
+use super::row::FileRow;
 use crate::digest::sha256_file;
 use crate::exit::{Exit, Failure};
 use crate::hq;
@@ -36,7 +36,7 @@ const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCA
 
 /// State shared by all networks.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct TransferSetup {
     pub(super) files: Files,
     pub(super) identity: Identity,
     pub(super) trusted: CertificateDer<'static>,
@@ -46,7 +46,7 @@ pub(super) struct Stage {
 }
 
 /// Transfers all files across one network and sends results to `rows`. Errors become rows.
-pub(super) async fn run(stage: Arc<Stage>, preset: Preset, rows: mpsc::Sender<Row>) {
+pub(super) async fn run(stage: Arc<TransferSetup>, preset: Preset, rows: mpsc::Sender<FileRow>) {
     let set = Set::build(&stage, preset).await;
     for (order, source) in stage.files.sources().iter().enumerate() {
         let mut row = empty_row(preset, source, order);
@@ -79,7 +79,7 @@ struct Set {
 }
 
 impl Set {
-    async fn build(stage: &Stage, preset: Preset) -> Result<Self, Failure> {
+    async fn build(stage: &TransferSetup, preset: Preset) -> Result<Self, Failure> {
         let files = FileService::new(stage.files.site(), FileOptions::default())
             .map_err(|error| Failure::new(Exit::LocalFile, error))?;
         let server = listen(
@@ -119,7 +119,12 @@ impl Set {
     }
 
     /// Transfers one file over a new connection and fills in the row.
-    async fn transfer(&self, stage: &Stage, source: &Source, row: &mut Row) -> Result<(), Failure> {
+    async fn transfer(
+        &self,
+        stage: &TransferSetup,
+        source: &Source,
+        row: &mut FileRow,
+    ) -> Result<(), Failure> {
         let bar = stage.progress.transfer(
             &format!("{} {}", self.preset, source.name),
             Some(source.bytes),
@@ -162,7 +167,7 @@ impl Set {
     }
 
     /// Statistics of the sender, which has no connection if it failed.
-    async fn server_side(&self, row: &mut Row, surely_accepted: bool) {
+    async fn server_side(&self, row: &mut FileRow, surely_accepted: bool) {
         let mut accepted = self.accepted.lock().await;
         let connection = if surely_accepted {
             accepted.recv().await
@@ -214,8 +219,8 @@ async fn verified(path: &Path, source: &Source, bar: &Bar) -> Result<bool, Failu
     Ok(actual == expected)
 }
 
-fn empty_row(preset: Preset, source: &Source, order: usize) -> Row {
-    Row {
+fn empty_row(preset: Preset, source: &Source, order: usize) -> FileRow {
+    FileRow {
         preset,
         file: source.name,
         bytes: source.bytes,

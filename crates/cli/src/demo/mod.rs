@@ -24,11 +24,11 @@ use swiftwater::DevCertificate;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use self::file_transfers::Stage;
+use self::file_transfers::TransferSetup;
 use self::files::Files;
 use self::live::plan::LiveArgs;
 use self::presets::Preset;
-use self::row::Row;
+use self::row::FileRow;
 use self::web::plan::WebArgs;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
@@ -221,10 +221,10 @@ async fn move_files(args: FilesArgs) -> Result<(), Failure> {
 }
 
 /// Files, certificate and settings for all networks.
-fn stage(args: &FilesArgs) -> Result<Stage, Failure> {
+fn stage(args: &FilesArgs) -> Result<TransferSetup, Failure> {
     let certificate = DevCertificate::generate(["localhost"])
         .map_err(|error| Failure::new(Exit::Certificate, error))?;
-    Ok(Stage {
+    Ok(TransferSetup {
         files: Files::prepare(args.quick, args.seed)?,
         identity: Identity::of(&certificate),
         trusted: certificate.certificate_der(),
@@ -245,7 +245,7 @@ fn selected(args: &FilesArgs) -> Vec<Preset> {
 }
 
 /// Reports a finished row at once: as JSON, or as a line for people.
-fn print_row(progress: &Progress, row: &Row, json: bool) -> Result<(), Failure> {
+fn print_row(progress: &Progress, row: &FileRow, json: bool) -> Result<(), Failure> {
     if json {
         output::json(row)?;
     }
@@ -258,7 +258,7 @@ fn print_row(progress: &Progress, row: &Row, json: bool) -> Result<(), Failure> 
 }
 
 /// Success if every file arrived unchanged.
-pub fn verdict(rows: &[Row]) -> Result<(), Failure> {
+pub fn verdict(rows: &[FileRow]) -> Result<(), Failure> {
     match rows.iter().filter(|row| !row.sha256_ok).count() {
         0 if !rows.is_empty() => Ok(()),
         bad => Err(Failure::new(

@@ -10,7 +10,7 @@ use crate::table::{self, Table};
 /// The result of one transfer. Times count from the client's first packet; times that were not
 /// reached are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct FileRow {
     /// The network.
     pub preset: Preset,
     /// The file.
@@ -39,7 +39,7 @@ pub struct Row {
     pub order: usize,
 }
 
-impl Row {
+impl FileRow {
     /// One human-readable line while the demo is running.
     pub fn line(&self) -> String {
         let size = table::bytes(self.bytes);
@@ -53,7 +53,7 @@ impl Row {
 }
 
 /// All results as a table.
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[FileRow]) -> String {
     let mut table = Table::new([
         "network",
         "file",

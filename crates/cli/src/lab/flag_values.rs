@@ -103,9 +103,9 @@ impl FromStr for Setting {
 
 /// `--record`: the interval of the recorder.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Record(pub Option<Duration>);
+pub struct RecordInterval(pub Option<Duration>);
 
-impl FromStr for Record {
+impl FromStr for RecordInterval {
     type Err = SettingError;
 
     fn from_str(input: &str) -> Result<Self, SettingError> {

@@ -41,7 +41,7 @@ pub struct ListArgs {
 
 /// An experiment of the list. Values that are unknown because traces are missing are null.
 #[derive(Debug, Default, Serialize)]
-struct Entry {
+struct ListEntry {
     name: String,
     title: Option<String>,
     source: Option<String>,
@@ -62,7 +62,7 @@ pub(super) fn run(args: &ListArgs) -> Result<(), Failure> {
         match library.load(&name, &options) {
             Ok(experiment) => {
                 let description = describe(&experiment);
-                entries.push(Entry {
+                entries.push(ListEntry {
                     name,
                     title: Some(description.title),
                     source: Some(description.source),
@@ -73,11 +73,11 @@ pub(super) fn run(args: &ListArgs) -> Result<(), Failure> {
                     missing: None,
                 });
             }
-            Err(error @ ScenarioError::TraceMissing { .. }) => entries.push(Entry {
+            Err(error @ ScenarioError::TraceMissing { .. }) => entries.push(ListEntry {
                 title: library.title(&name),
                 name,
                 missing: Some(error.to_string()),
-                ..Entry::default()
+                ..ListEntry::default()
             }),
             // The others are listed anyway.
             Err(error) => {
@@ -103,7 +103,7 @@ const WIDTH: usize = 100;
 /// Least columns of a title, however long the names are.
 const MIN_TITLE: usize = 20;
 
-fn text(entries: &[Entry]) -> String {
+fn text(entries: &[ListEntry]) -> String {
     let rows: Vec<[String; 3]> = entries.iter().map(numbers).collect();
     let widest = |texts: &mut dyn Iterator<Item = &str>| {
         let widths = texts.map(|text| text.chars().count());
@@ -134,7 +134,7 @@ fn text(entries: &[Entry]) -> String {
 }
 
 /// Name, size and virtual time of an entry.
-fn numbers(entry: &Entry) -> [String; 3] {
+fn numbers(entry: &ListEntry) -> [String; 3] {
     let size = match (entry.cases, entry.repeats) {
         (Some(cases), Some(repeats)) => format!("{cases} x {repeats}"),
         _ => "no traces".to_owned(),

@@ -22,7 +22,7 @@ use clap::{Args, Subcommand};
 
 pub use check::CheckArgs;
 pub use controllers::ControllersArgs;
-pub use flag_values::{Format, Only, Record, Setting, Shard};
+pub use flag_values::{Format, Only, RecordInterval, Setting, Shard};
 pub use list::ListArgs;
 pub use merge::MergeArgs;
 pub use report::ReportArgs;

@@ -17,7 +17,7 @@ use super::evaluation::{Evaluation, check_format, judge};
 use super::flag_values::parse_jobs;
 use super::progress_display::ProgressDisplay;
 use super::source::SourceArgs;
-use super::{Format, Only, Record, Setting, Shard, index, stop};
+use super::{Format, Only, RecordInterval, Setting, Shard, index, stop};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Progress;
@@ -82,7 +82,7 @@ pub struct RunArgs {
 
     /// Interval of time series, or none
     #[arg(long, value_name = "TIME")]
-    pub record: Option<Record>,
+    pub record: Option<RecordInterval>,
 
     /// Move existing results into a folder old-N next to them, and start again
     #[arg(long)]
@@ -109,7 +109,7 @@ pub struct RunArgs {
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// An experiment with its folder.
-struct Job {
+struct LabJob {
     experiment: Experiment,
     results: Results,
     work: f64,
@@ -159,7 +159,7 @@ struct Ended {
 
 /// The document of `--json`.
 #[derive(Debug, Default, Serialize)]
-struct Document {
+struct RunDocument {
     experiments: Vec<Ended>,
     /// Scenarios whose traces are missing.
     skipped: Vec<Skipped>,
@@ -175,7 +175,7 @@ struct Document {
 pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     check_format(args.format)?;
     let start = Instant::now();
-    let mut document = Document::default();
+    let mut document = RunDocument::default();
     // Everything is loaded and every folder locked first, so that an error in the last experiment
     // is not reported after hours of the first.
     let (experiments, wrong) = load(args, &mut document)?;
@@ -218,7 +218,7 @@ type Loaded = Vec<(Origin, Experiment)>;
 
 /// Loads every requested experiment, except invalid ones and those whose traces are missing; with
 /// the exit code of the former.
-fn load(args: &RunArgs, document: &mut Document) -> Result<(Loaded, Option<Exit>), Failure> {
+fn load(args: &RunArgs, document: &mut RunDocument) -> Result<(Loaded, Option<Exit>), Failure> {
     let library = args.source.scenarios();
     let set = args
         .set
@@ -301,7 +301,7 @@ fn out(args: &RunArgs) -> PathBuf {
     args.out.clone().unwrap_or_else(|| PathBuf::from(default))
 }
 
-fn open(args: &RunArgs, origin: Origin, experiment: Experiment) -> Result<Job, Failure> {
+fn open(args: &RunArgs, origin: Origin, experiment: Experiment) -> Result<LabJob, Failure> {
     let folder = out(args).join(&experiment.name);
     let mut results = if args.fresh {
         let (results, old) = Results::open_fresh(&folder, &experiment)?;
@@ -314,7 +314,7 @@ fn open(args: &RunArgs, origin: Origin, experiment: Experiment) -> Result<Job, F
     };
     results.set_origin(origin)?;
     let work = work(&experiment);
-    Ok(Job {
+    Ok(LabJob {
         experiment,
         results,
         work,
@@ -333,7 +333,7 @@ fn options<'a>(args: &RunArgs, stop: &'a AtomicBool) -> ExecuteOptions<'a> {
 
 fn execute_one(
     args: &RunArgs,
-    job: &mut Job,
+    job: &mut LabJob,
     progress: &Progress,
     later: f64,
     stop: &AtomicBool,
@@ -353,7 +353,7 @@ fn execute_one(
     )?)
 }
 
-fn conclude(args: &RunArgs, job: &Job, summary: &Summary) -> Result<Ended, Failure> {
+fn conclude(args: &RunArgs, job: &LabJob, summary: &Summary) -> Result<Ended, Failure> {
     let conclusion = Evaluation::of(&job.experiment, &job.results, !args.no_report, args.format)?;
     Ok(Ended {
         conclusion,
@@ -366,7 +366,7 @@ fn conclude(args: &RunArgs, job: &Job, summary: &Summary) -> Result<Ended, Failu
 }
 
 /// Writes and prints all results once.
-fn write_results(args: &RunArgs, document: &mut Document) -> Result<(), Failure> {
+fn write_results(args: &RunArgs, document: &mut RunDocument) -> Result<(), Failure> {
     let pages = if args.no_report {
         Vec::new()
     } else {
@@ -396,7 +396,7 @@ fn write_results(args: &RunArgs, document: &mut Document) -> Result<(), Failure>
 }
 
 /// The sum over all short forms; `None` if none has claims.
-fn smoke(document: &Document) -> Option<String> {
+fn smoke(document: &RunDocument) -> Option<String> {
     let conclusions = document.experiments.iter().map(|ended| &ended.conclusion);
     let smoke = conclusions.filter(|conclusion| conclusion.is_smoke());
     let (mut experiments, mut counts) = (0, Counts::default());
@@ -414,7 +414,7 @@ fn smoke(document: &Document) -> Option<String> {
 }
 
 /// The exit code: unfinished work takes precedence over claims.
-fn outcome(args: &RunArgs, document: &Document, wrong: Option<Exit>) -> Result<(), Failure> {
+fn outcome(args: &RunArgs, document: &RunDocument, wrong: Option<Exit>) -> Result<(), Failure> {
     if document.stopped {
         let text = "finished runs are kept; the same command continues from there";
         return Err(interrupted().context(text));

@@ -42,7 +42,7 @@ Examples:
 HTTP/3 is answered on the same UDP port, HTTP/2 and HTTP/1.1 on the TCP port of that number: /bytes/N
 gives N bytes; the content of a POST is counted and discarded.
 
-Protocol \"perf\": ALPN \"perf\". On each stream the client opens it sends the number of requested bytes (8
+PerfProtocol \"perf\": ALPN \"perf\". On each stream the client opens it sends the number of requested bytes (8
 bytes, big-endian), then any number of bytes, then the end; the server answers with that many bytes.")]
 pub struct PerfServerArgs {
     /// Address and UDP port to listen on
@@ -93,7 +93,7 @@ pub struct PerfClientArgs {
         default_value_t,
         value_name = "PROTOCOL"
     )]
-    pub protocol: Protocol,
+    pub protocol: PerfProtocol,
 
     /// What to measure.
     #[command(subcommand)]
@@ -130,7 +130,7 @@ pub struct PerfLoopbackArgs {
         default_value_t,
         value_name = "PROTOCOL"
     )]
-    pub protocol: Protocol,
+    pub protocol: PerfProtocol,
 
     /// What to measure.
     #[command(subcommand)]
@@ -147,7 +147,7 @@ pub struct PerfLoopbackArgs {
 
 /// The protocol of the load.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
-pub enum Protocol {
+pub enum PerfProtocol {
     /// Plain QUIC streams
     #[default]
     Perf,
@@ -159,7 +159,7 @@ pub enum Protocol {
     H1,
 }
 
-impl Protocol {
+impl PerfProtocol {
     /// As on the command line.
     pub const fn name(self) -> &'static str {
         match self {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::args::Protocol;
+use super::args::PerfProtocol;
 use super::report::{Latency, Measurement};
 use super::target::{Requester, Target};
 use crate::commands::get::trust;
@@ -58,8 +58,8 @@ pub(super) async fn measure(
 ) -> Result<Measurement, Failure> {
     let cpu_start = cpu();
     let mut measurement = match load {
-        Load::Upload(args) => volume(server, args, Way::Up).await?,
-        Load::Download(args) => volume(server, args, Way::Down).await?,
+        Load::Upload(args) => volume(server, args, TransferDirection::Up).await?,
+        Load::Download(args) => volume(server, args, TransferDirection::Down).await?,
         Load::Requests(args) => requests(server, args).await?,
         Load::Handshakes(args) => handshakes(server, args).await?,
     };
@@ -73,12 +73,16 @@ pub(super) async fn measure(
 }
 
 #[derive(Clone, Copy)]
-enum Way {
+enum TransferDirection {
     Up,
     Down,
 }
 
-async fn volume(server: &Target, args: &VolumeArgs, way: Way) -> Result<Measurement, Failure> {
+async fn volume(
+    server: &Target,
+    args: &VolumeArgs,
+    way: TransferDirection,
+) -> Result<Measurement, Failure> {
     let handles = server.handles(1, args.streams).await?;
     let start = Instant::now();
     let streams = u64::from(args.streams);
@@ -87,15 +91,15 @@ async fn volume(server: &Target, args: &VolumeArgs, way: Way) -> Result<Measurem
         // The first streams carry the remainder of the division.
         let share = args.bytes / streams + u64::from(stream < args.bytes % streams);
         let job = match way {
-            Way::Up => server.job(share, 0)?,
-            Way::Down => server.job(0, share)?,
+            TransferDirection::Up => server.job(share, 0)?,
+            TransferDirection::Down => server.job(0, share)?,
         };
         running.spawn(async move { handle.request(&job).await.map(|()| handle) });
     }
     let handles = join(running).await?;
     let load = match way {
-        Way::Up => "upload",
-        Way::Down => "download",
+        TransferDirection::Up => "upload",
+        TransferDirection::Down => "download",
     };
     let mut measurement = Measurement {
         load,
@@ -123,8 +127,8 @@ fn connections(server: &Target, connections: u16, each: u16) -> u32 {
 
 async fn requests(server: &Target, args: &RequestsArgs) -> Result<Measurement, Failure> {
     let small = match server.protocol() {
-        Protocol::Perf => SMALL_REQUEST,
-        Protocol::H3 | Protocol::H2 | Protocol::H1 => 0,
+        PerfProtocol::Perf => SMALL_REQUEST,
+        PerfProtocol::H3 | PerfProtocol::H2 | PerfProtocol::H1 => 0,
     };
     let (up, down) = (args.up.unwrap_or(small), args.down);
     let job = server.job(up, down)?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use swiftwater::{CertificateDer, DevCertificate};
 use tokio::sync::oneshot;
 
-use super::args::Protocol;
+use super::args::PerfProtocol;
 use super::client::{measure, parting, print};
 use super::http::server::serve_tcp;
 use super::server::{PROTOCOLS, serve};
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &PerfLoopbackArgs) -> Result<(), Failure> {
 /// The server's thread: serves until stopped and returns the CPU time used.
 fn serve_until(
     identity: &Identity,
-    protocol: Protocol,
+    protocol: PerfProtocol,
     tuning: &Tuning,
     started: &mpsc::Sender<SocketAddr>,
     stopped: oneshot::Receiver<()>,

@@ -8,8 +8,8 @@ use swiftwater::{Client, Connection, ConnectionStats};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::args::Protocol;
-use super::http::link::{Ask, Link};
+use super::args::PerfProtocol;
+use super::http::link::{Link, PerfRequest};
 use super::protocol;
 use crate::exit::{Exit, Failure};
 use crate::transport::{CloseReason, Trust, Tuning, build_failure, client, connect, hang_up};
@@ -17,14 +17,14 @@ use crate::transport::{CloseReason, Trust, Tuning, build_failure, client, connec
 /// A server, and the settings to connect to it.
 #[derive(Clone)]
 pub(super) struct Target {
-    protocol: Protocol,
+    protocol: PerfProtocol,
     host: String,
     port: u16,
-    way: Way,
+    way: Connector,
 }
 
 #[derive(Clone)]
-enum Way {
+enum Connector {
     Quic(Client),
     Tcp {
         tls: Arc<ClientConfig>,
@@ -41,17 +41,17 @@ pub(super) enum Requester {
 
 /// A request that is sent repeatedly.
 #[derive(Clone)]
-pub(super) struct Job {
+pub(super) struct PerfJob {
     up: u64,
     down: u64,
     /// `None` for other protocols than HTTP.
-    ask: Option<Ask>,
+    ask: Option<PerfRequest>,
 }
 
 impl Target {
     /// Must be called inside the runtime of the load.
     pub(super) fn new(
-        protocol: Protocol,
+        protocol: PerfProtocol,
         (host, port): (String, u16),
         trust: &Trust,
         tuning: &Tuning,
@@ -66,12 +66,12 @@ impl Target {
             let tls = builder.tls_over_tcp();
             let mut tls = tls.map_err(|error| build_failure(&error))?;
             tls.alpn_protocols = vec![protocol.alpn().to_vec()];
-            Way::Tcp {
+            Connector::Tcp {
                 tls: Arc::new(tls),
                 time_limit,
             }
         } else {
-            Way::Quic(builder.build().map_err(|error| build_failure(&error))?)
+            Connector::Quic(builder.build().map_err(|error| build_failure(&error))?)
         };
         Ok(Self {
             protocol,
@@ -81,36 +81,36 @@ impl Target {
         })
     }
 
-    pub(super) fn protocol(&self) -> Protocol {
+    pub(super) fn protocol(&self) -> PerfProtocol {
         self.protocol
     }
 
     /// A request of `up` bytes for `down` bytes.
-    pub(super) fn job(&self, up: u64, down: u64) -> Result<Job, Failure> {
+    pub(super) fn job(&self, up: u64, down: u64) -> Result<PerfJob, Failure> {
         let authority = if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
         } else {
             format!("{}:{}", self.host, self.port)
         };
         let ask = match self.protocol {
-            Protocol::Perf => None,
-            http => Some(Ask::new(http, &authority, up, down)?),
+            PerfProtocol::Perf => None,
+            http => Some(PerfRequest::new(http, &authority, up, down)?),
         };
-        Ok(Job { up, down, ask })
+        Ok(PerfJob { up, down, ask })
     }
 
     /// A new connection.
     pub(super) async fn connect(&self) -> Result<Requester, Failure> {
         match &self.way {
-            Way::Quic(client) => {
+            Connector::Quic(client) => {
                 let connection = connect(client, &self.host, self.port).await?;
-                Ok(if self.protocol == Protocol::Perf {
+                Ok(if self.protocol == PerfProtocol::Perf {
                     Requester::Perf(connection)
                 } else {
                     Requester::Http(Link::http3(connection))
                 })
             }
-            Way::Tcp { tls, time_limit } => {
+            Connector::Tcp { tls, time_limit } => {
                 let link = Link::tcp(tls, &self.host, self.port, self.protocol);
                 let Some(time_limit) = *time_limit else {
                     return Ok(Requester::Http(link.await?));
@@ -153,7 +153,7 @@ impl Target {
     /// Closes all connections.
     pub(super) async fn part(&self, parting: CloseReason) {
         // TCP connections close with their handles.
-        if let Way::Quic(client) = &self.way {
+        if let Connector::Quic(client) = &self.way {
             hang_up(client, parting).await;
         }
     }
@@ -168,7 +168,7 @@ impl Requester {
     }
 
     /// Sends one request and waits for the whole response.
-    pub(super) async fn request(&mut self, job: &Job) -> Result<(), Failure> {
+    pub(super) async fn request(&mut self, job: &PerfJob) -> Result<(), Failure> {
         match (self, &job.ask) {
             (Self::Http(link), Some(ask)) => link.request(ask).await,
             (Self::Perf(connection), _) => protocol::request(connection, job.up, job.down).await,

@@ -36,7 +36,7 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
     let (results, mut finished) = mpsc::channel(64);
     let mut servers = JoinSet::new();
     for downloads in plan.servers.into_values() {
-        let context = Context {
+        let context = HqContext {
             results: results.clone(),
             slots: Arc::clone(&slots),
             progress: progress.clone(),
@@ -48,7 +48,7 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
     }
     drop(results);
 
-    let mut summary = Summary::new(args.json, progress);
+    let mut summary = HqSummary::new(args.json, progress);
     let mut stop = std::pin::pin!(stop_requested());
     let ended = loop {
         let reported = tokio::select! {
@@ -74,21 +74,21 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
 }
 
 /// The result.
-struct Outcome {
+struct HqOutcome {
     download: Download,
     fetched: Result<Fetched, Failure>,
     /// Whether its connection was resumed, if resumption was requested.
-    visit: Option<Visit>,
+    visit: Option<HqVisit>,
 }
 
 /// How a connection was established.
 #[derive(Clone, Copy, Debug)]
-struct Visit {
+struct HqVisit {
     resumed: bool,
     early_data: Option<EarlyDataOutcome>,
 }
 
-impl Visit {
+impl HqVisit {
     /// Text for the line of a file.
     fn remark(self) -> &'static str {
         match (self.early_data, self.resumed) {
@@ -123,8 +123,8 @@ impl Again {
 
 /// State shared by the downloads.
 #[derive(Clone)]
-struct Context {
-    results: mpsc::Sender<Outcome>,
+struct HqContext {
+    results: mpsc::Sender<HqOutcome>,
     slots: Arc<Semaphore>,
     progress: Progress,
     overwrite: bool,
@@ -151,7 +151,7 @@ fn client_for(args: &GetArgs) -> Result<Client, Failure> {
 }
 
 /// Fetches everything from one server.
-async fn download_from(client: Client, mut downloads: Vec<Download>, context: Context) {
+async fn download_from(client: Client, mut downloads: Vec<Download>, context: HqContext) {
     if context.again == Again::Stay || downloads.len() < 2 {
         return visit(&client, downloads, &context, false).await;
     }
@@ -161,7 +161,7 @@ async fn download_from(client: Client, mut downloads: Vec<Download>, context: Co
 }
 
 /// Fetches `downloads`, all of one server, over one connection.
-async fn visit(client: &Client, downloads: Vec<Download>, context: &Context, early: bool) {
+async fn visit(client: &Client, downloads: Vec<Download>, context: &HqContext, early: bool) {
     let Some(Download { url, .. }) = downloads.first() else {
         return;
     };
@@ -173,7 +173,7 @@ async fn visit(client: &Client, downloads: Vec<Download>, context: &Context, ear
     match connected {
         Err(failure) => {
             for download in downloads {
-                let outcome = Outcome {
+                let outcome = HqOutcome {
                     download,
                     fetched: Err(failure.clone()),
                     visit: None,
@@ -260,7 +260,7 @@ fn early_data_text(outcome: Option<EarlyDataOutcome>) -> Option<&'static str> {
 async fn download_one(
     connection: Connection,
     download: Download,
-    context: Context,
+    context: HqContext,
     odometer: Arc<Odometer>,
 ) {
     let Ok(_slot) = context.slots.acquire().await else {
@@ -292,12 +292,12 @@ async fn download_one(
     drop(bar);
     let visit = (context.again != Again::Stay).then(|| {
         let stats = connection.stats();
-        Visit {
+        HqVisit {
             resumed: stats.resumed,
             early_data: stats.early_data,
         }
     });
-    let outcome = Outcome {
+    let outcome = HqOutcome {
         download,
         fetched,
         visit,
@@ -322,7 +322,7 @@ struct FileRow<'a> {
 }
 
 #[derive(Serialize)]
-struct TotalRow {
+struct HqTotalRow {
     files: u64,
     failed: u64,
     bytes: u64,
@@ -331,7 +331,7 @@ struct TotalRow {
 }
 
 /// Reports each download and accumulates the totals.
-struct Summary {
+struct HqSummary {
     json: bool,
     progress: Progress,
     files: u64,
@@ -342,7 +342,7 @@ struct Summary {
     said: BTreeSet<String>,
 }
 
-impl Summary {
+impl HqSummary {
     fn new(json: bool, progress: Progress) -> Self {
         let said = BTreeSet::new();
         Self {
@@ -356,8 +356,8 @@ impl Summary {
         }
     }
 
-    fn add(&mut self, outcome: &Outcome) -> Result<(), Failure> {
-        let Outcome {
+    fn add(&mut self, outcome: &HqOutcome) -> Result<(), Failure> {
+        let HqOutcome {
             download,
             fetched,
             visit,
@@ -391,7 +391,7 @@ impl Summary {
                 table::bytes(bytes),
                 table::time(elapsed),
                 table::rate(goodput_bps),
-                visit.map_or("", Visit::remark)
+                visit.map_or("", HqVisit::remark)
             );
             return self.progress.suspended(|| output::line(&text));
         }
@@ -417,7 +417,7 @@ impl Summary {
         let goodput_bps = table::bits_per_second(bytes, elapsed);
         if self.json {
             let seconds = elapsed.as_secs_f64();
-            output::json(&TotalRow {
+            output::json(&HqTotalRow {
                 files,
                 failed,
                 bytes,

@@ -23,7 +23,7 @@ const MAX_SIZE: u64 = 1 << 20;
 
 /// One of the file's entries.
 #[derive(Debug, Deserialize, Serialize)]
-struct Entry {
+struct FailureEntry {
     /// `https://host:port`.
     origin: String,
     /// The IPv4 address of this host, and the upper half of its IPv6 address.
@@ -34,7 +34,7 @@ struct Entry {
     until: u64,
 }
 
-impl Entry {
+impl FailureEntry {
     fn of(known: &KnownFailure) -> Self {
         Self {
             origin: known.origin.to_string(),
@@ -72,9 +72,9 @@ fn path(directory: &Path) -> PathBuf {
 /// The record in `directory`, without entries that expired `long` ago.
 pub(super) fn read(directory: &Path, long: Duration) -> Vec<KnownFailure> {
     let text = read_limited(&path(directory), MAX_SIZE).unwrap_or_default();
-    let entries: Vec<Entry> = serde_json::from_slice(&text).unwrap_or_default();
+    let entries: Vec<FailureEntry> = serde_json::from_slice(&text).unwrap_or_default();
     let forgotten = SystemTime::now() - long;
-    let known = entries.into_iter().filter_map(Entry::failure);
+    let known = entries.into_iter().filter_map(FailureEntry::failure);
     known.filter(|known| known.until > forgotten).collect()
 }
 
@@ -91,7 +91,7 @@ pub(super) fn differ(now: &[KnownFailure], before: &[KnownFailure]) -> bool {
 /// owner can read it.
 pub(super) fn write(directory: &Path, known: &[KnownFailure]) -> io::Result<()> {
     make_directory(directory)?;
-    let entries: Vec<Entry> = known.iter().map(Entry::of).collect();
+    let entries: Vec<FailureEntry> = known.iter().map(FailureEntry::of).collect();
     let mut file = NamedTempFile::new_in(directory)?;
     file.write_all(&serde_json::to_vec(&entries)?)?;
     file.persist(path(directory))?;

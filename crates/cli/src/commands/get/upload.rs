@@ -19,12 +19,12 @@ use crate::exit::{Exit, Failure, plain_io_error};
 /// Bytes read at once.
 const BLOCK: usize = 64 * 1024;
 
-type Source = Pin<Box<dyn AsyncRead + Send>>;
+type UploadSource = Pin<Box<dyn AsyncRead + Send>>;
 
 /// Content being sent, once.
 pub(super) struct Upload {
     text: Option<Bytes>,
-    source: Mutex<Option<Source>>,
+    source: Mutex<Option<UploadSource>>,
     name: PathBuf,
     length: Option<u64>,
     /// Result of reading it.
@@ -108,7 +108,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
 
 /// A source as a body.
 struct Reading {
-    source: Source,
+    source: UploadSource,
     name: PathBuf,
     /// Remaining bytes of the announced length.
     left: Option<u64>,

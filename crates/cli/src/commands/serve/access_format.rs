@@ -60,7 +60,7 @@ fn escape(text: &str, line: &mut String) {
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Line<'a> {
+enum AccessLine<'a> {
     Request {
         time: String,
         peer: Option<SocketAddr>,
@@ -83,7 +83,7 @@ enum Line<'a> {
 
 /// A request as a JSON object.
 pub(super) fn json(record: &Record, now: SystemTime) -> String {
-    to_text(&Line::Request {
+    to_text(&AccessLine::Request {
         time: timestamp(now),
         peer: record.peer.map(canonical),
         host: record.host.as_deref(),
@@ -100,13 +100,13 @@ pub(super) fn json(record: &Record, now: SystemTime) -> String {
 
 /// The end of a connection as a JSON object.
 pub(super) fn json_end(end: &End, now: SystemTime) -> String {
-    to_text(&Line::Connection {
+    to_text(&AccessLine::Connection {
         time: timestamp(now),
         end,
     })
 }
 
-fn to_text(line: &Line<'_>) -> String {
+fn to_text(line: &AccessLine<'_>) -> String {
     // All values can be represented in JSON.
     serde_json::to_string(line).unwrap_or_default()
 }

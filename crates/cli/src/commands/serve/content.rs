@@ -24,7 +24,7 @@ use super::config::{self, Config};
 use super::descriptors::Descriptors;
 use super::live::Live;
 use super::reports::Reports;
-use super::router::{Route, Router};
+use super::router::{RouteService, Router};
 use crate::exit::{Exit, Failure};
 
 /// The service for requests of every HTTP version; never fails.
@@ -131,7 +131,7 @@ fn router(config: &Config, shared: &Shared) -> Result<Router, Failure> {
     Ok(router)
 }
 
-fn route(route: &config::Route, shared: &Shared) -> Result<Route, Failure> {
+fn route(route: &config::Route, shared: &Shared) -> Result<RouteService, Failure> {
     let (content, strip) = match (&route.directory, &route.upstream) {
         (_, Some(upstream)) => {
             let options = ProxyOptions {
@@ -149,7 +149,7 @@ fn route(route: &config::Route, shared: &Shared) -> Result<Route, Failure> {
             (boxed(files(directory, route, shared)?), true)
         }
     };
-    Ok(Route {
+    Ok(RouteService {
         path: route.path.clone(),
         strip,
         directory: route.directory.is_some(),

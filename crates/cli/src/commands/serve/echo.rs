@@ -16,7 +16,7 @@ use tower::{ServiceExt, service_fn};
 use super::access_format::canonical;
 use super::content::Content;
 use super::live::Live;
-use super::log::Line;
+use super::log::LogLine;
 
 /// Concurrent sessions of a connection.
 pub(super) const SESSIONS: u64 = 16;
@@ -56,7 +56,7 @@ pub(super) fn with_echo(content: Content, path: String, live: watch::Receiver<Li
                 };
                 let bytes = echo(session).await;
                 let Some(client) = client else { return };
-                let line = Line {
+                let line = LogLine {
                     client,
                     protocol: "h3",
                     method: "CONNECT",

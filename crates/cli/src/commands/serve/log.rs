@@ -143,7 +143,7 @@ pub(super) fn announce_metrics(address: SocketAddr, json: bool) -> Result<(), Fa
 }
 
 /// A completed request.
-pub(super) struct Line<'a> {
+pub(super) struct LogLine<'a> {
     pub(super) client: SocketAddr,
     pub(super) protocol: &'a str,
     pub(super) method: &'a str,
@@ -186,7 +186,7 @@ pub(crate) fn announce(
     output::line(&format!("  SHA-256 {}", identity.fingerprint_text()))
 }
 
-impl Line<'_> {
+impl LogLine<'_> {
     /// Machine-readable form.
     pub(super) fn to_json(&self) -> String {
         let event = Event::Served {

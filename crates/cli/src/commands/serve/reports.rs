@@ -13,7 +13,7 @@ use super::args::LogFormat;
 use super::config::Log;
 use super::connection_log::End;
 use super::line_writer::LineWriter;
-use super::log::{Event, Line};
+use super::log::{Event, LogLine};
 
 /// The destinations.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Reports {
             Some(Ending::Abandoned) => Some("the client went away".to_owned()),
             None => Some("the client did not wait for the response".to_owned()),
         };
-        self.line(&Line {
+        self.line(&LogLine {
             client,
             protocol: protocol_name(record.version),
             method: record.method.as_str(),
@@ -103,7 +103,7 @@ impl Reports {
     }
 
     /// A line on standard output. Human-readable lines are only printed without an access log.
-    pub(super) fn line(&self, line: &Line<'_>) {
+    pub(super) fn line(&self, line: &LogLine<'_>) {
         if let Some(stdout) = &self.stdout {
             stdout.line(if self.json {
                 line.to_json()

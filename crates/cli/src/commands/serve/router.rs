@@ -27,11 +27,11 @@ pub(super) struct Router {
 }
 
 /// The routes of a site.
-type Routes = Vec<Route>;
+type Routes = Vec<RouteService>;
 
 /// The content below a path.
 #[derive(Clone)]
-pub(super) struct Route {
+pub(super) struct RouteService {
     pub(super) path: RoutePath,
     /// Whether the route's path is removed for the content.
     pub(super) strip: bool,
@@ -42,7 +42,7 @@ pub(super) struct Route {
 
 impl Router {
     /// Adds a site for `hosts`, for all others if there are none.
-    pub(super) fn add(&mut self, hosts: &[HostPattern], mut routes: Vec<Route>) {
+    pub(super) fn add(&mut self, hosts: &[HostPattern], mut routes: Vec<RouteService>) {
         let index = self.sites.len();
         // Sorted by length, the longest first.
         routes.sort_by_key(|route| std::cmp::Reverse(route.path.as_str().len()));
@@ -103,14 +103,14 @@ impl Router {
 /// Result of routing a path.
 enum Choice<'a> {
     /// A route, and the rest of the path after the route's own.
-    Route(&'a Route, &'a str),
+    Route(&'a RouteService, &'a str),
     /// Programs differ in how they interpret the path, and some may resolve it to another route's.
     Refused,
     None,
 }
 
 /// The route of `path`.
-fn choose<'a>(routes: &'a [Route], path: &'a str) -> Choice<'a> {
+fn choose<'a>(routes: &'a [RouteService], path: &'a str) -> Choice<'a> {
     if let [only] = routes
         && only.path.as_str() == "/"
     {
@@ -135,7 +135,7 @@ fn choose<'a>(routes: &'a [Route], path: &'a str) -> Choice<'a> {
     found.unwrap_or(Choice::None)
 }
 
-impl Route {
+impl RouteService {
     /// Answers a request whose path has `rest` after the route's path.
     async fn answer(
         &self,
@@ -222,7 +222,7 @@ mod tests {
         let content = service_fn(|_| async { Ok(text_response(StatusCode::OK, "")) });
         let paths = paths.iter().map(|path| {
             let value = toml::Value::String((*path).to_owned());
-            Route {
+            RouteService {
                 path: value.try_into().expect("the path of a route"),
                 strip: true,
                 directory: true,

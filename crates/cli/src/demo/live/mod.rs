@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
 use self::plan::{LiveArgs, Plan};
-use self::row::{Row, verdict};
+use self::row::{LiveRow, verdict};
 use self::time_series::Sample;
 use self::variant::{Credentials, Variant};
 use crate::exit::{Exit, Failure};
@@ -56,7 +56,7 @@ struct Shown {
 }
 
 /// How a showing ended.
-enum End {
+enum DemoEnd {
     /// Completely.
     Complete,
     /// By its time limit.
@@ -77,17 +77,17 @@ pub(crate) async fn run(args: LiveArgs) -> Result<(), Failure> {
         stopped = &mut stop => return stopped.and(Err(interrupted())),
     };
     let end = show(&plan, &mut shown, stop).await?;
-    let rows: Vec<Row> = shown
+    let rows: Vec<LiveRow> = shown
         .iter()
-        .map(|one| Row::of(&one.variant, &plan))
+        .map(|one| LiveRow::of(&one.variant, &plan))
         .collect();
     let printed = print_results(&plan, &rows, &shown, &end, start);
     close_all(shown).await;
     printed?;
     verdict(&rows)?;
     match end {
-        End::Stopped => Err(Failure::reported(Exit::Interrupted)),
-        End::Complete | End::Late => Ok(()),
+        DemoEnd::Stopped => Err(Failure::reported(Exit::Interrupted)),
+        DemoEnd::Complete | DemoEnd::Late => Ok(()),
     }
 }
 
@@ -136,7 +136,7 @@ async fn show(
     plan: &Arc<Plan>,
     shown: &mut [Shown],
     mut stop: impl Future<Output = Result<(), Failure>> + Unpin,
-) -> Result<End, Failure> {
+) -> Result<DemoEnd, Failure> {
     let progress = Progress::new(!plan.json);
     let board = progress.board();
     let mut playing = JoinSet::new();
@@ -159,12 +159,12 @@ async fn show(
             }
             done = playing.join_next() => match done {
                 Some(done) => done.map_err(|error| Failure::new(Exit::Failure, error))?,
-                None => return Ok(End::Complete),
+                None => return Ok(DemoEnd::Complete),
             },
-            () = sleep_until(late) => return Ok(End::Late),
+            () = sleep_until(late) => return Ok(DemoEnd::Late),
             stopped = &mut stop => {
                 stopped?;
-                return Ok(End::Stopped);
+                return Ok(DemoEnd::Stopped);
             }
         }
     }
@@ -172,11 +172,11 @@ async fn show(
 
 /// Shows the progress of the showing when due.
 fn report(plan: &Plan, shown: &[Shown], progress: &Progress, board: &Board, tick: usize) {
-    let rows = || shown.iter().map(|one| Row::of(&one.variant, plan));
+    let rows = || shown.iter().map(|one| LiveRow::of(&one.variant, plan));
     if plan.json {
     } else if board.is_visible() {
         if tick.is_multiple_of(REDRAW) {
-            let rows: Vec<Row> = rows().collect();
+            let rows: Vec<LiveRow> = rows().collect();
             let seconds = tick as f64 * SAMPLE.as_secs_f64();
             let title = format!("{seconds:.0} of {} s", plan.length.as_secs());
             board.show(format!("{title}\n{}", summary::table(&rows)));
@@ -191,9 +191,9 @@ fn report(plan: &Plan, shown: &[Shown], progress: &Progress, board: &Board, tick
 /// Reports the results: table or JSON, and the page.
 fn print_results(
     plan: &Plan,
-    rows: &[Row],
+    rows: &[LiveRow],
     shown: &[Shown],
-    end: &End,
+    end: &DemoEnd,
     start: Instant,
 ) -> Result<(), Failure> {
     if plan.json {
@@ -207,19 +207,19 @@ fn print_results(
         }
         output::line(&format!("\n{}\n", summary::MEANING))?;
         match end {
-            End::Complete => {}
+            DemoEnd::Complete => {}
             // After a late start the player may have video left.
-            End::Late if rows.iter().all(|row| row.complete) => {
+            DemoEnd::Late if rows.iter().all(|row| row.complete) => {
                 output::line(
                     "the time limit was reached before all of it was shown; everything had arrived",
                 )?;
             }
-            End::Late => {
+            DemoEnd::Late => {
                 output::line(
                     "the time limit was reached before everything arrived: the transport did not keep up with the video",
                 )?;
             }
-            End::Stopped => output::line("stopped early")?,
+            DemoEnd::Stopped => output::line("stopped early")?,
         }
     }
     if let Some(path) = &plan.page {
@@ -240,7 +240,7 @@ fn print_results(
 }
 
 /// Comparison of each recovery with the plain one, one sentence per line.
-fn conclusions(rows: &[Row]) -> Vec<String> {
+fn conclusions(rows: &[LiveRow]) -> Vec<String> {
     let Some((plain, others)) = rows.split_first() else {
         return Vec::new();
     };

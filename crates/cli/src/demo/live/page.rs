@@ -9,7 +9,7 @@ use swiftwater_lab::report::{Chart, ChartBand, Curve, Headline, Panel, Shape, Sh
 use super::Shown;
 use super::plan::Plan;
 use super::recoveries::Recovered;
-use super::row::{Row, milliseconds};
+use super::row::{LiveRow, milliseconds};
 use super::summary::{Group, HEADLINES, LINES, MEANING, conclusion, described, ms, title};
 use super::time_series::{Sample, loss};
 use crate::exit::Failure;
@@ -72,7 +72,7 @@ pub fn write(path: &Path, html: &str) -> Result<(), Failure> {
 }
 
 /// The page; `rows` and `courses` are those of the plan's recoveries.
-pub fn render(plan: &Plan, rows: &[Row], courses: &[Course]) -> String {
+pub fn render(plan: &Plan, rows: &[LiveRow], courses: &[Course]) -> String {
     let mut sheet = Sheet::new("Live video over a lossy network");
     let looks = looks(rows);
     sheet.paragraph(&format!(
@@ -124,8 +124,8 @@ struct Look {
 }
 
 /// Styles of all variants; a repeated name gets a number.
-fn looks(rows: &[Row]) -> Vec<Look> {
-    let look = |(colour, row): (usize, &Row)| {
+fn looks(rows: &[LiveRow]) -> Vec<Look> {
+    let look = |(colour, row): (usize, &LiveRow)| {
         let before = rows[..colour].iter();
         let same = before
             .filter(|other| other.recovery == row.recovery)
@@ -139,7 +139,7 @@ fn looks(rows: &[Row]) -> Vec<Look> {
     rows.iter().enumerate().map(look).collect()
 }
 
-fn results(sheet: &mut Sheet, rows: &[Row], looks: &[Look]) {
+fn results(sheet: &mut Sheet, rows: &[LiveRow], looks: &[Look]) {
     for group in Group::ALL {
         let titles = std::iter::once(group.title()).chain(looks.iter().map(|look| &*look.name));
         let lines = LINES.iter().filter(|line| line.group == group);

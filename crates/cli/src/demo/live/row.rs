@@ -17,7 +17,7 @@ use crate::table;
 /// that arrived first, of data whose first retransmission was lost (AutoRec, section III-C);
 /// weighted by bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Row {
+pub struct LiveRow {
     /// The recovery policy, as named by users.
     pub recovery: String,
     /// The video, as named by users.
@@ -94,7 +94,7 @@ pub struct Row {
     pub exit: Option<Exit>,
 }
 
-impl Row {
+impl LiveRow {
     /// The present state of a variant.
     pub fn of(variant: &Variant, plan: &Plan) -> Self {
         let now = variant.now();
@@ -173,7 +173,7 @@ impl Row {
 }
 
 /// The failure of the program after all reports: incorrect bytes, or the first failure.
-pub fn verdict(rows: &[Row]) -> Result<(), Failure> {
+pub fn verdict(rows: &[LiveRow]) -> Result<(), Failure> {
     for row in rows {
         if let (Some(error), Some(exit)) = (&row.error, row.exit) {
             return Err(Failure::new(

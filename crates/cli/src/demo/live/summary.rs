@@ -1,6 +1,6 @@
 //! Human-readable results: tables, a log line, and the conclusion.
 
-use super::row::Row;
+use super::row::LiveRow;
 use crate::table::{self, Table};
 
 /// Topic of a table line, in the order of output: the viewer's results first.
@@ -30,19 +30,19 @@ impl Group {
 
 /// A line of a table: a value of each variant, and its format.
 #[derive(Clone, Copy)]
-pub struct Line {
+pub struct SummaryLine {
     /// What it is about.
     pub group: Group,
     /// Label.
     pub name: &'static str,
     /// The value for a variant.
-    pub cell: fn(&Row) -> String,
+    pub cell: fn(&LiveRow) -> String,
     /// Whether it is among the few that terminals show.
     pub brief: bool,
 }
 
 /// The main results: frozen time and frame delay.
-pub const HEADLINES: [Line; 2] = [
+pub const HEADLINES: [SummaryLine; 2] = [
     brief(Group::Viewer, "picture frozen, in all", |row| {
         shown(row, span(row.frozen_ms))
     }),
@@ -52,7 +52,7 @@ pub const HEADLINES: [Line; 2] = [
 ];
 
 /// All lines, in order.
-pub const LINES: [Line; 23] = [
+pub const LINES: [SummaryLine; 23] = [
     HEADLINES[0],
     HEADLINES[1],
     brief(Group::Viewer, "freezes", |row| {
@@ -125,8 +125,8 @@ pub const LINES: [Line; 23] = [
     }),
 ];
 
-const fn brief(group: Group, name: &'static str, cell: fn(&Row) -> String) -> Line {
-    Line {
+const fn brief(group: Group, name: &'static str, cell: fn(&LiveRow) -> String) -> SummaryLine {
+    SummaryLine {
         group,
         name,
         cell,
@@ -134,8 +134,8 @@ const fn brief(group: Group, name: &'static str, cell: fn(&Row) -> String) -> Li
     }
 }
 
-const fn long(group: Group, name: &'static str, cell: fn(&Row) -> String) -> Line {
-    Line {
+const fn long(group: Group, name: &'static str, cell: fn(&LiveRow) -> String) -> SummaryLine {
+    SummaryLine {
         brief: false,
         ..brief(group, name, cell)
     }
@@ -180,7 +180,7 @@ pub fn described(recovery: &str) -> &'static str {
 }
 
 /// All variants, one column each, as far as available.
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[LiveRow]) -> String {
     let titles = rows.iter().map(|row| title(&row.recovery));
     let mut table = Table::of(std::iter::once(String::new()).chain(titles));
     for group in Group::ALL {
@@ -197,7 +197,7 @@ pub fn table(rows: &[Row]) -> String {
 }
 
 /// One variant in a line, during the showing.
-pub fn line(row: &Row) -> String {
+pub fn line(row: &LiveRow) -> String {
     format!(
         "{:4.0} s  {}: {}, 95 % of frames within {}; {} of packets lost, {} more data for copies",
         row.seconds,
@@ -210,7 +210,7 @@ pub fn line(row: &Row) -> String {
 }
 
 /// Comparison of `other` with `plain`, one sentence each: playback quality, cause, overhead.
-pub fn conclusion(plain: &Row, other: &Row) -> Vec<String> {
+pub fn conclusion(plain: &LiveRow, other: &LiveRow) -> Vec<String> {
     for row in [plain, other] {
         if row.error.is_some() {
             return vec![format!(
@@ -243,7 +243,7 @@ pub fn conclusion(plain: &Row, other: &Row) -> Vec<String> {
 
 /// Delivery of frames. Delays are those of received frames: if some are missing, their number is
 /// reported instead, because fewer frames may have smaller delays.
-fn arrived(plain: &Row, other: &Row) -> String {
+fn arrived(plain: &LiveRow, other: &LiveRow) -> String {
     if !(plain.complete && other.complete) {
         return format!(
             "{} of {} frames arrived in the time instead of {}",
@@ -258,7 +258,7 @@ fn arrived(plain: &Row, other: &Row) -> String {
 }
 
 /// Playback of a viewer, compared with the plain one.
-fn watched(plain: &Row, other: &Row) -> String {
+fn watched(plain: &LiveRow, other: &LiveRow) -> String {
     let (before, after) = (freezes(plain), freezes(other));
     if before == after {
         format!("{after} with either")
@@ -267,7 +267,7 @@ fn watched(plain: &Row, other: &Row) -> String {
     }
 }
 
-fn freezes(row: &Row) -> String {
+fn freezes(row: &LiveRow) -> String {
     let frozen = span(row.frozen_ms);
     match row.freezes {
         _ if row.startup_ms.is_none() => "no picture".to_owned(),
@@ -278,7 +278,7 @@ fn freezes(row: &Row) -> String {
 }
 
 /// `text`, if playback started.
-fn shown(row: &Row, text: String) -> String {
+fn shown(row: &LiveRow, text: String) -> String {
     row.startup_ms.map_or_else(absent, |_| text)
 }
 

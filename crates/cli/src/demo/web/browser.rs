@@ -15,7 +15,7 @@ use swiftwater_http::web::body::Body;
 use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};
 
-use super::plan::Protocol;
+use super::plan::WebProtocol;
 use super::visit::Stage;
 use super::website::{CALL_PRIORITY, Website};
 use crate::exit::{Exit, Failure};
@@ -46,7 +46,7 @@ pub struct Seen {
 /// Loads the page from `server` with a client without stored state.
 pub(super) fn run(
     stage: &Arc<Stage>,
-    protocol: Protocol,
+    protocol: WebProtocol,
     local: IpAddr,
     server: SocketAddr,
 ) -> Result<Seen, Failure> {
@@ -77,7 +77,7 @@ pub(super) fn run(
 /// A client for this demo's server only, over `protocol` only.
 fn new_client(
     stage: &Stage,
-    protocol: Protocol,
+    protocol: WebProtocol,
     local: IpAddr,
     server: IpAddr,
 ) -> Result<HttpClient, Failure> {
@@ -87,8 +87,8 @@ fn new_client(
         .http()
         .map_err(|error| build_failure(&error))?;
     let policy = match protocol {
-        Protocol::Http3 => Policy::Http3Only,
-        Protocol::Http2 => Policy::NoHttp3,
+        WebProtocol::Http3 => Policy::Http3Only,
+        WebProtocol::Http2 => Policy::NoHttp3,
     };
     let built = builder
         .policy(policy)
@@ -126,7 +126,7 @@ enum Arrival {
 #[derive(Clone)]
 struct Browser {
     client: HttpClient,
-    protocol: Protocol,
+    protocol: WebProtocol,
     origin: Arc<str>,
     website: Arc<Website>,
     start: Instant,

@@ -19,14 +19,14 @@ use crate::link_args::Links;
 /// How packets traverse the link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum LinkKind {
     /// As IP packets, TCP and UDP alike.
     Tun,
     /// As UDP datagrams only.
     UdpRelay,
 }
 
-impl Way {
+impl LinkKind {
     /// Description.
     pub const fn describe(self) -> &'static str {
         match self {
@@ -36,11 +36,11 @@ impl Way {
     }
 }
 
-/// The best way on this system; and if that is not [`Way::Tun`], the reason.
-pub fn best_way() -> (Way, Option<String>) {
+/// The best kind on this system; and if that is not [`LinkKind::Tun`], the reason.
+pub fn best_way() -> (LinkKind, Option<String>) {
     match try_tun() {
-        Ok(()) => (Way::Tun, None),
-        Err(why) => (Way::UdpRelay, Some(why)),
+        Ok(()) => (LinkKind::Tun, None),
+        Err(why) => (LinkKind::UdpRelay, Some(why)),
     }
 }
 
@@ -75,16 +75,16 @@ pub(super) enum EmulatedLink {
 }
 
 /// One end of an emulated link.
-pub(super) enum Place {
+pub(super) enum LinkEnd {
     #[cfg(target_os = "linux")]
     Site(Site),
     Here,
 }
 
 impl EmulatedLink {
-    pub(super) fn lay(way: Way, links: Links, seed: u64) -> Result<Self, Failure> {
+    pub(super) fn lay(way: LinkKind, links: Links, seed: u64) -> Result<Self, Failure> {
         #[cfg(target_os = "linux")]
-        if way == Way::Tun {
+        if way == LinkKind::Tun {
             let config = TunRelayConfig {
                 up: links.up,
                 down: links.down,
@@ -95,7 +95,7 @@ impl EmulatedLink {
                 .map(Self::Tun)
                 .map_err(|error| Failure::new(Exit::Failure, error));
         }
-        debug_assert_eq!(way, Way::UdpRelay, "the only one here");
+        debug_assert_eq!(way, LinkKind::UdpRelay, "the only one here");
         Ok(Self::Udp {
             links: Box::new(links),
             seed,
@@ -104,20 +104,20 @@ impl EmulatedLink {
     }
 
     /// Location of the server.
-    pub(super) fn server(&self) -> Place {
+    pub(super) fn server(&self) -> LinkEnd {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Tun(relay) => Place::Site(relay.server().clone()),
-            Self::Udp { .. } => Place::Here,
+            Self::Tun(relay) => LinkEnd::Site(relay.server().clone()),
+            Self::Udp { .. } => LinkEnd::Here,
         }
     }
 
     /// Location of the client.
-    pub(super) fn client(&self) -> Place {
+    pub(super) fn client(&self) -> LinkEnd {
         match self {
             #[cfg(target_os = "linux")]
-            Self::Tun(relay) => Place::Site(relay.client().clone()),
-            Self::Udp { .. } => Place::Here,
+            Self::Tun(relay) => LinkEnd::Site(relay.client().clone()),
+            Self::Udp { .. } => LinkEnd::Here,
         }
     }
 
@@ -167,7 +167,7 @@ impl EmulatedLink {
     }
 }
 
-impl Place {
+impl LinkEnd {
     pub(super) fn address(&self) -> IpAddr {
         match self {
             #[cfg(target_os = "linux")]

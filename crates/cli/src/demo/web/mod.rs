@@ -26,9 +26,9 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
 
-use self::emulated_link::{Way, best_way};
-use self::plan::{Protocol, WebArgs};
-use self::row::Row;
+use self::emulated_link::{LinkKind, best_way};
+use self::plan::{WebArgs, WebProtocol};
+use self::row::VisitRow;
 use self::visit::{Stage, Visit, visit};
 use self::website::Website;
 use super::presets::Preset;
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: WebArgs) -> Result<(), Failure> {
         controller::check(wanted)?;
     }
     let (way, why_not) = if args.no_tun {
-        (Way::UdpRelay, Some("--no-tun".to_owned()))
+        (LinkKind::UdpRelay, Some("--no-tun".to_owned()))
     } else {
         let found = spawn_blocking(best_way).await;
         found.map_err(|error| Failure::new(Exit::Failure, error))?
@@ -100,7 +100,7 @@ async fn all_networks(
     show: &Arc<Show>,
     networks: &[Preset],
     json: bool,
-) -> Result<Vec<Row>, Failure> {
+) -> Result<Vec<VisitRow>, Failure> {
     let progress = Progress::new(!json);
     let per_network = show.loads as usize * show.protocols().len();
     let bar = progress.steps("pages", (networks.len() * per_network) as u64);
@@ -137,15 +137,15 @@ async fn all_networks(
 }
 
 impl Show {
-    fn protocols(&self) -> &'static [Protocol] {
+    fn protocols(&self) -> &'static [WebProtocol] {
         match self.stage.way {
-            Way::Tun => &Protocol::ALL,
-            Way::UdpRelay => &[Protocol::Http3],
+            LinkKind::Tun => &WebProtocol::ALL,
+            LinkKind::UdpRelay => &[WebProtocol::Http3],
         }
     }
 
     /// Loads the page over each protocol alternately.
-    fn network(&self, preset: Preset, stepped: &mpsc::UnboundedSender<()>) -> Vec<Row> {
+    fn network(&self, preset: Preset, stepped: &mpsc::UnboundedSender<()>) -> Vec<VisitRow> {
         let protocols = self.protocols();
         let mut visits = vec![Vec::new(); protocols.len()];
         for load in 0..self.loads {
@@ -158,24 +158,31 @@ impl Show {
                 let _ = stepped.send(());
             }
         }
-        let rows = Protocol::ALL.iter().enumerate().map(|(place, &protocol)| {
-            let mut row = Row::empty(preset, protocol, self.stage.way);
-            match visits.get(place) {
-                Some(visits) => {
-                    row.measured(visits);
-                    row.page_bytes = self.stage.website.page_bytes();
-                    row.controller = self.controller(protocol, visits);
+        let rows = WebProtocol::ALL
+            .iter()
+            .enumerate()
+            .map(|(place, &protocol)| {
+                let mut row = VisitRow::empty(preset, protocol, self.stage.way);
+                match visits.get(place) {
+                    Some(visits) => {
+                        row.measured(visits);
+                        row.page_bytes = self.stage.website.page_bytes();
+                        row.controller = self.controller(protocol, visits);
+                    }
+                    None => row.skipped.clone_from(&self.why_not),
                 }
-                None => row.skipped.clone_from(&self.why_not),
-            }
-            row
-        });
+                row
+            });
         rows.collect()
     }
 
     /// The congestion controllers of the servers.
-    fn controller(&self, protocol: Protocol, visits: &[Result<Visit, Failure>]) -> Option<String> {
-        if protocol == Protocol::Http2 {
+    fn controller(
+        &self,
+        protocol: WebProtocol,
+        visits: &[Result<Visit, Failure>],
+    ) -> Option<String> {
+        if protocol == WebProtocol::Http2 {
             let mut good = visits.iter().flatten();
             return good.find_map(|visit| visit.tcp_controller.clone());
         }
@@ -188,7 +195,12 @@ impl Show {
     }
 }
 
-fn announce(args: &WebArgs, website: &Website, networks: usize, way: Way) -> Result<(), Failure> {
+fn announce(
+    args: &WebArgs,
+    website: &Website,
+    networks: usize,
+    way: LinkKind,
+) -> Result<(), Failure> {
     let times = match args.loads() {
         1 => "once".to_owned(),
         loads => format!("{loads} times"),
@@ -207,7 +219,7 @@ fn announce(args: &WebArgs, website: &Website, networks: usize, way: Way) -> Res
     ))
 }
 
-fn print_results(rows: &[Row], start: Instant) -> Result<(), Failure> {
+fn print_results(rows: &[VisitRow], start: Instant) -> Result<(), Failure> {
     output::line(&format!("\n{}\n", row::table(rows)))?;
     for line in row::conclusions(rows) {
         output::line(&line)?;
@@ -227,7 +239,7 @@ fn print_results(rows: &[Row], start: Instant) -> Result<(), Failure> {
 }
 
 /// Success if every load completed.
-fn verdict(rows: &[Row]) -> Result<(), Failure> {
+fn verdict(rows: &[VisitRow]) -> Result<(), Failure> {
     let failed = match rows.iter().map(|row| row.failed).sum() {
         1 => "1 load".to_owned(),
         failed => format!("{failed} loads"),

@@ -81,7 +81,7 @@ impl WebArgs {
 
 /// A compared protocol.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-pub enum Protocol {
+pub enum WebProtocol {
     /// HTTP/3 on Swiftwater's QUIC.
     #[serde(rename = "h3")]
     Http3,
@@ -90,7 +90,7 @@ pub enum Protocol {
     Http2,
 }
 
-impl Protocol {
+impl WebProtocol {
     /// Both, HTTP/3 first.
     pub const ALL: [Self; 2] = [Self::Http3, Self::Http2];
 
@@ -103,7 +103,7 @@ impl Protocol {
     }
 }
 
-impl fmt::Display for Protocol {
+impl fmt::Display for WebProtocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Http3 => "h3",

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::emulated_link::Way;
-use super::plan::Protocol;
+use super::emulated_link::LinkKind;
+use super::plan::WebProtocol;
 use super::visit::Visit;
 use crate::demo::presets::Preset;
 use crate::exit::Failure;
@@ -15,13 +15,13 @@ use crate::table::{self, Table};
 /// Times of the page count from its request, the handshake included. Values that were not measured are
 /// `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct VisitRow {
     /// The network.
     pub preset: Preset,
     /// The protocol.
-    pub protocol: Protocol,
+    pub protocol: WebProtocol,
     /// How packets traversed it.
-    pub way: Way,
+    pub way: LinkKind,
     /// Congestion controller of the server: Swiftwater's for HTTP/3, the kernel's for HTTP/2.
     pub controller: Option<String>,
     /// Bytes of the page, without fields and calls.
@@ -58,9 +58,9 @@ pub struct Row {
     pub error: Option<String>,
 }
 
-impl Row {
+impl VisitRow {
     /// No measurements yet.
-    pub fn empty(preset: Preset, protocol: Protocol, way: Way) -> Self {
+    pub fn empty(preset: Preset, protocol: WebProtocol, way: LinkKind) -> Self {
         Self {
             preset,
             protocol,
@@ -126,7 +126,7 @@ pub fn quantile<T: Ord + Copy>(values: impl Iterator<Item = T>, share: f64) -> O
 }
 
 /// All results as a table. The faster page of each network is marked.
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[VisitRow]) -> String {
     let mut table = Table::new([
         "network",
         "protocol",
@@ -167,14 +167,14 @@ pub fn table(rows: &[Row]) -> String {
 }
 
 /// One line for each network on which both protocols loaded the page: the faster one.
-pub fn conclusions(rows: &[Row]) -> Vec<String> {
+pub fn conclusions(rows: &[VisitRow]) -> Vec<String> {
     let of = |preset, protocol| {
         let mut found = rows.iter();
         found.find(|row| row.preset == preset && row.protocol == protocol)
     };
-    let compared = rows.iter().filter(|row| row.protocol == Protocol::Http3);
+    let compared = rows.iter().filter(|row| row.protocol == WebProtocol::Http3);
     let lines = compared.filter_map(|h3| {
-        let h2 = of(h3.preset, Protocol::Http2)?;
+        let h2 = of(h3.preset, WebProtocol::Http2)?;
         let page = compare("page", h3.page_ms?, h2.page_ms?);
         let critical = compare("critical part", h3.critical_ms?, h2.critical_ms?);
         let calls = compare("slowest calls (99 %)", h3.call_p99_ms?, h2.call_p99_ms?);
@@ -184,12 +184,12 @@ pub fn conclusions(rows: &[Row]) -> Vec<String> {
 }
 
 /// How to get a comparison with equal congestion controllers, if they differ.
-pub fn hint(rows: &[Row]) -> Option<String> {
+pub fn hint(rows: &[VisitRow]) -> Option<String> {
     let controller = |protocol| {
         let mut found = rows.iter().filter(move |row| row.protocol == protocol);
         found.find_map(|row| row.controller.as_deref())
     };
-    let (h3, h2) = controller(Protocol::Http3).zip(controller(Protocol::Http2))?;
+    let (h3, h2) = controller(WebProtocol::Http3).zip(controller(WebProtocol::Http2))?;
     (h3 != h2).then(|| {
         format!(
             "The congestion controllers differ ({h3} over h3, {h2} over h2), and on lossy networks that decides: \
@@ -200,9 +200,9 @@ pub fn hint(rows: &[Row]) -> Option<String> {
 
 fn compare(what: &str, h3: f64, h2: f64) -> String {
     let (faster, slower, less, more) = if h3 <= h2 {
-        (Protocol::Http3, Protocol::Http2, h3, h2)
+        (WebProtocol::Http3, WebProtocol::Http2, h3, h2)
     } else {
-        (Protocol::Http2, Protocol::Http3, h2, h3)
+        (WebProtocol::Http2, WebProtocol::Http3, h2, h3)
     };
     let shorter = (1.0 - less / more.max(f64::MIN_POSITIVE)) * 100.0;
     if shorter < 0.5 {

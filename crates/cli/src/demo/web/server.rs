@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tower::{Service, service_fn};
 
 use super::controller;
-use super::plan::Protocol;
+use super::plan::WebProtocol;
 use super::visit::Stage;
 use super::website::Website;
 use crate::exit::{Exit, Failure};
@@ -37,7 +37,7 @@ pub(super) type Waiting = mpsc::Sender<Result<Listening, Failure>>;
 /// Serves until `stop` is dropped; `listening` gets the address, or the failure.
 pub(super) fn run(
     stage: &Arc<Stage>,
-    protocol: Protocol,
+    protocol: WebProtocol,
     address: IpAddr,
     listening: &Waiting,
     stop: oneshot::Receiver<()>,
@@ -45,8 +45,8 @@ pub(super) fn run(
     let served = single_threaded().and_then(|runtime| {
         runtime.block_on(async {
             match protocol {
-                Protocol::Http3 => http3(stage, address, listening, stop).await,
-                Protocol::Http2 => http2(stage, address, listening, stop).await,
+                WebProtocol::Http3 => http3(stage, address, listening, stop).await,
+                WebProtocol::Http2 => http2(stage, address, listening, stop).await,
             }
         })
     });

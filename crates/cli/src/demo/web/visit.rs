@@ -6,8 +6,8 @@ use swiftwater::{CertificateDer, DevCertificate};
 use tokio::sync::oneshot;
 
 use super::browser::{self, Seen};
-use super::emulated_link::{EmulatedLink, Way};
-use super::plan::Protocol;
+use super::emulated_link::{EmulatedLink, LinkKind};
+use super::plan::WebProtocol;
 use super::server;
 use super::website::Website;
 use crate::exit::{Exit, Failure};
@@ -22,7 +22,7 @@ pub struct Stage {
     pub(super) trusted: CertificateDer<'static>,
     pub(super) tuning: Tuning,
     pub(super) tcp_controller: Option<String>,
-    pub(super) way: Way,
+    pub(super) way: LinkKind,
 }
 
 impl Stage {
@@ -31,7 +31,7 @@ impl Stage {
         website: Website,
         tuning: Tuning,
         tcp_controller: Option<String>,
-        way: Way,
+        way: LinkKind,
     ) -> Result<Self, Failure> {
         let certificate = DevCertificate::generate(["localhost"])
             .map_err(|error| Failure::new(Exit::Certificate, error))?;
@@ -64,7 +64,7 @@ pub struct Visit {
 /// Loads the page once over `links`. Blocks: call it from a thread that may block.
 pub fn visit(
     stage: &Arc<Stage>,
-    protocol: Protocol,
+    protocol: WebProtocol,
     links: Links,
     seed: u64,
 ) -> Result<Visit, Failure> {

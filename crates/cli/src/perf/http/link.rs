@@ -22,7 +22,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, Error as TlsError};
 
 use crate::exit::{Exit, Failure};
-use crate::perf::args::Protocol;
+use crate::perf::args::PerfProtocol;
 use crate::perf::zeroes::Zeroes;
 use crate::transport::resolve;
 
@@ -38,7 +38,7 @@ pub(in crate::perf) enum Link {
 
 /// A request that is sent repeatedly.
 #[derive(Clone, Debug)]
-pub(in crate::perf) struct Ask {
+pub(in crate::perf) struct PerfRequest {
     uri: Uri,
     /// For HTTP/1.1, whose targets don't contain the host.
     host: Option<HeaderValue>,
@@ -46,17 +46,17 @@ pub(in crate::perf) struct Ask {
     down: u64,
 }
 
-impl Ask {
+impl PerfRequest {
     /// `up` bytes of content to `authority`; the response has `down` bytes.
     pub(in crate::perf) fn new(
-        protocol: Protocol,
+        protocol: PerfProtocol,
         authority: &str,
         up: u64,
         down: u64,
     ) -> Result<Self, Failure> {
         let path = format!("/bytes/{down}");
         let wrong = |error: &dyn fmt::Display| Failure::new(Exit::Usage, error);
-        let (uri, host) = if protocol == Protocol::H1 {
+        let (uri, host) = if protocol == PerfProtocol::H1 {
             let host = HeaderValue::from_str(authority).map_err(|error| wrong(&error))?;
             (path.parse().map_err(|error| wrong(&error))?, Some(host))
         } else {
@@ -121,7 +121,7 @@ impl Link {
         tls: &Arc<ClientConfig>,
         host: &str,
         port: u16,
-        protocol: Protocol,
+        protocol: PerfProtocol,
     ) -> Result<Self, Failure> {
         let stream = secure(tls, host, port).await?;
         if stream.get_ref().1.alpn_protocol() != Some(protocol.alpn()) {
@@ -129,7 +129,7 @@ impl Link {
             return Err(Failure::new(Exit::Connection, text));
         }
         let stream = TokioIo::new(stream);
-        if protocol == Protocol::H1 {
+        if protocol == PerfProtocol::H1 {
             let (sender, connection) = http1::handshake(stream).await.map_err(broken)?;
             run(connection);
             return Ok(Self::Http1(sender));
@@ -154,7 +154,7 @@ impl Link {
     }
 
     /// Makes the request and reads the whole response.
-    pub(in crate::perf) async fn request(&mut self, ask: &Ask) -> Result<(), Failure> {
+    pub(in crate::perf) async fn request(&mut self, ask: &PerfRequest) -> Result<(), Failure> {
         match self {
             Self::Http3(sender) => {
                 let response = sender.send(ask.request()).await.map_err(broken)?;

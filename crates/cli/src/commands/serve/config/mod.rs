@@ -158,7 +158,7 @@ pub struct Limits {
     /// Memory of responses that clients have not read yet, bytes, of all connections together. Default:
     /// 256 MiB.
     pub response_memory: Count<1_048_576, 1_099_511_627_776>,
-    /// Bytes in which used address validation tokens are remembered, so that none is accepted twice; 6 for each
+    /// Bytes in which used address validation tokens are recorded, so that none is accepted twice; 6 for each
     /// that clients use within two weeks. Default: 2 MiB.
     pub token_memory: Count<65_536, 4_294_967_296>,
     /// How long a connection may be without a request (TCP), or silent (QUIC). Default: 60 s, and 30 s
