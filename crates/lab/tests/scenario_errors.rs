@@ -707,7 +707,7 @@ fn absent_traces_say_how_to_name_their_folder() {
 }
 
 #[test]
-fn size_files_are_told_with_their_line() {
+fn errors_in_size_files_have_their_line() {
     let folder = tempfile::tempdir().expect("temporary folder");
     std::fs::create_dir(folder.path().join("sizes")).expect("folder");
     let text = with("[[flow]]\napp = \"poisson\"\ncc = \"cubic\"\nload = 0.1\nsizes = \"own\"\n");

@@ -31,7 +31,7 @@ fn measure(loss: &str, keys: &str, name: &str) -> f64 {
 }
 
 #[test]
-fn without_loss_every_frame_is_in_time_and_nothing_is_redundant() {
+fn without_loss_every_frame_meets_its_deadline_and_nothing_is_redundant() {
     for scheme in ["rtx", "hairpin:lambda=1e-4", "autorec-paper", "webrtc-now"] {
         let keys = format!("scheme = \"{scheme}\"");
         let experiment = scenario("0%", &keys);

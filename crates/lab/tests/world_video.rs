@@ -117,7 +117,7 @@ fn frames_of_their_own_streams_miss_deadlines_only_by_loss() {
 }
 
 #[test]
-fn a_frame_that_is_let_go_could_not_be_in_time() {
+fn an_abandoned_frame_could_not_meet_its_deadline() {
     let deadline = Some(millis(100));
     let mut setup = video(10, "cbr:4mbit,fps=60", VideoMode::Frames, deadline);
     setup.links[0].forward.loss = LossModel::Bernoulli(0.2);

@@ -48,7 +48,7 @@ fn frames_that_are_late_or_never_complete_are_missed() {
 }
 
 #[test]
-fn frames_still_in_time_are_not_judged() {
+fn frames_before_their_deadline_are_not_judged() {
     let meter = meter(25, &[3, 4, 12, 24], 50);
     // Frame 20 is due 2.1 s after the epoch.
     let report = meter.report(EPOCH + Duration::from_millis(2100));

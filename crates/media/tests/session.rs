@@ -126,7 +126,7 @@ fn sessions_without_a_deadline_deliver_everything() {
 }
 
 #[test]
-fn what_cannot_be_in_time_is_not_sent() {
+fn what_cannot_meet_its_deadline_is_not_sent() {
     // One loss is found after a round trip, and a second round trip is too long.
     let config = SessionConfig {
         deadline: Some(Duration::from_millis(40)),

@@ -33,7 +33,7 @@ fn constant_rate_is_exact_at_every_frame() {
 }
 
 #[test]
-fn only_the_first_frame_is_a_key_frame_unless_wanted() {
+fn only_the_first_frame_is_a_key_frame_unless_configured() {
     let encoding = Encoding::new(Bandwidth::from_mbps(4), 60.0);
     let mut source = Constant::new(encoding).unwrap();
     let frames = take(&mut source, 200);
@@ -90,7 +90,7 @@ fn variable_sizes_are_the_seeds() {
 }
 
 #[test]
-fn variable_sizes_keep_the_mean_rate_and_spread_as_told() {
+fn variable_sizes_keep_the_mean_rate_and_spread_as_configured() {
     let encoding = Encoding::new(Bandwidth::from_mbps(4), 30.0).with_key_frames(60, 5.0);
     for seed in 0..5 {
         let frames = take(&mut Variable::new(encoding, 0.3, seed).unwrap(), 3000);

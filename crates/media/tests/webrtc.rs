@@ -74,7 +74,7 @@ fn the_worst_of_ten_seconds_counts() {
 }
 
 #[test]
-fn a_long_silence_forgets() {
+fn a_long_pause_resets_the_estimate() {
     let mut fec = WebRtcFec::new(WebRtcVariant::Now);
     fec.on_outcomes(Instant::ZERO, 0, 5);
     assert_eq!(fec.loss_rate(Instant::from_millis(1_000)), 1.0);

@@ -10,7 +10,7 @@
 //! dropped; the newest copy of a data range is watched for loss, as with AutoRec. The bound on the spread
 //! that the talk names (a burst of loss) is not in the code and not here.
 //!
-//! Which fates count is not clear. The released code remembers those of copies only; then, at
+//! Which fates count is not clear. The released code records those of copies only; then, at
 //! moderate loss, seldom one of the last ten is lost, and most losses get no copy at all. What
 //! AutoRec's authors report of ART (about one copy per loss at 5 %) follows when every packet counts,
 //! the loss under repair among them. The stronger rival is the default, see [`Feedback`].
@@ -28,12 +28,12 @@ use swiftwater_tunable::{ParameterValue, Tunable, tunable};
 use swiftwater_units::Instant;
 
 use crate::due_queue::DueQueue;
-use crate::reinjectors::ReinjectorFactory;
+use crate::reinjector_factory::ReinjectorFactory;
 
 /// Retransmission rounds with a level of their own; later ones share the last.
 const ROUNDS: u32 = 20;
 
-/// Which fates are remembered.
+/// Which fates are recorded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Feedback {
     /// Those of packets that repeat data, as in the released code.
@@ -67,7 +67,7 @@ impl ParameterValue for Feedback {
 /// Parameters of [`Art`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ArtConfig {
-    /// Fates that are remembered, 1 to 64; default 10.
+    /// Fates that are recorded, 1 to 64; default 10.
     pub history: u32,
     /// Which ones; default those of all packets.
     pub feedback: Feedback,
@@ -90,8 +90,8 @@ impl Default for ArtConfig {
 }
 
 tunable!(ArtConfig {
-    "history" => history in 1..=64, "fates that are remembered";
-    "feedback" => feedback, "packets whose fates are remembered";
+    "history" => history in 1..=64, "fates that are recorded";
+    "feedback" => feedback, "packets whose fates are recorded";
     "max-copies" => max_copies in 1..=100, "most copies of a round, its retransmission included";
     "seed" => seed, "seed of the random times";
 });
@@ -145,13 +145,13 @@ impl Art {
         self.levels[(round.clamp(1, ROUNDS) - 1) as usize]
     }
 
-    /// Share of the remembered packets that were lost, 0 to 1; 0 before the first.
-    pub fn remembered_loss_rate(&self) -> f64 {
+    /// Share of the recorded packets that were lost, 0 to 1; 0 before the first.
+    pub fn recent_loss_rate(&self) -> f64 {
         let lost = self.fates.iter().filter(|&&lost| lost).count();
         lost as f64 / self.fates.len().max(1) as f64
     }
 
-    fn remember(&mut self, lost: bool) {
+    fn record(&mut self, lost: bool) {
         self.fates.push_back(lost);
         self.trim();
     }
@@ -252,8 +252,8 @@ impl Reinjector for Art {
         let all = self.config.feedback == Feedback::Packets;
         for outcome in outcomes.iter().filter(|outcome| all || outcome.repeated) {
             match outcome.fate {
-                PacketFate::Acked => self.remember(false),
-                PacketFate::Lost => self.remember(true),
+                PacketFate::Acked => self.record(false),
+                PacketFate::Lost => self.record(true),
                 PacketFate::Spurious => {}
             }
         }
@@ -298,7 +298,7 @@ impl Reinjector for Art {
             let mut departures = self.cancel(&range);
             departures.pop();
             self.enter(range, departures);
-            // Nothing is kept of a copy that was asked for, so a rejected one is forgotten.
+            // Nothing is kept of a copy that was asked for, so nothing is to be done for a rejected one.
             out.push(range.reinjection());
         }
     }
@@ -323,7 +323,7 @@ impl Reinjector for Art {
     fn report(&self) -> ReinjectorReport {
         ReinjectorReport {
             redundancy_level: self.copies(1) - 1,
-            loss_rate: self.remembered_loss_rate(),
+            loss_rate: self.recent_loss_rate(),
             queued: self.queued,
             decisions: self.changes,
             ..ReinjectorReport::default()

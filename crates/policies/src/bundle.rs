@@ -10,7 +10,7 @@ use swiftwater_quic::policy::{
 use swiftwater_units::PathId;
 
 use crate::loss_judges::{FixedConfig, LossJudgeFactory};
-use crate::reinjectors::{Arq, ReinjectorFactory};
+use crate::reinjector_factory::{Arq, ReinjectorFactory};
 use crate::schedulers::{FirstPath, SchedulerFactory};
 
 /// Makes feedback policies of one system.

@@ -76,7 +76,7 @@ impl<T> DueQueue<T> {
         self.ranges.insert(key(range), slot);
     }
 
-    /// Forgets a range; returns its state, if it was known.
+    /// Removes a range; returns its state, if there was one.
     pub fn remove(&mut self, range: &DataRange) -> Option<T> {
         self.clear_due(range);
         self.ranges.remove(&key(range)).map(|slot| slot.value)

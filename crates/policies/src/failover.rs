@@ -1,6 +1,6 @@
 //! Fail-over: what is in flight on a path that went down is sent again on the others at once.
 //!
-//! Without it, each range on a dead path waits for its own probe timeout, and those back off. Copies
+//! Without it, each range on a failed path waits for its own probe timeout, and those back off. Copies
 //! leave before everything else, on any path but the one that is down. A range with a copy in flight
 //! already gets no further one.
 
@@ -10,7 +10,7 @@ use swiftwater_quic::policy::{
 use swiftwater_tunable::tunable;
 use swiftwater_units::Instant;
 
-use crate::reinjectors::ReinjectorFactory;
+use crate::reinjector_factory::ReinjectorFactory;
 
 /// Parameters of [`Failover`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -17,6 +17,7 @@ mod bundle;
 mod due_queue;
 pub mod failover;
 pub mod loss_judges;
+mod reinjector_factory;
 mod reinjectors;
 pub mod schedulers;
 pub mod testkit;
@@ -28,8 +29,7 @@ pub use bundle::{FeedbackFactory, Policies};
 pub use due_queue::DueQueue;
 pub use failover::{Failover, FailoverConfig};
 pub use loss_judges::{LossJudgeCatalogue, LossJudgeFactory};
-pub use reinjectors::{
-    Arq, ReinjectorCatalogue, ReinjectorFactory, by_name, names, parameters, reinjector_by_name,
-};
+pub use reinjector_factory::{Arq, ReinjectorFactory};
+pub use reinjectors::{ReinjectorCatalogue, by_name, names, parameters, reinjector_by_name};
 pub use schedulers::{SchedulerCatalogue, SchedulerFactory};
 pub use swiftwater_tunable::UnknownEntry;

@@ -1,48 +1,19 @@
 //! Re-injectors by name: those of this crate, and others written by its user.
 
-use std::fmt;
 use std::sync::Arc;
 
-use swiftwater_quic::policy::{NoReinjection, PolicyFactory, Reinjector};
-use swiftwater_tunable::{
-    Catalogue, Family, MadeFrom, Parameter, ParameterError, Tunable, UnknownEntry,
-};
+use swiftwater_quic::policy::{PolicyFactory, Reinjector};
+use swiftwater_tunable::{Catalogue, Family, MadeFrom, Parameter, UnknownEntry};
 
 use crate::art::ArtConfig;
 use crate::autorec::AutoRecConfig;
 use crate::autorec_plus::AutoRecPlusConfig;
 use crate::bundle::Policies;
 use crate::failover::FailoverConfig;
-
-/// Makes re-injectors of one system. Implemented by its configuration.
-pub trait ReinjectorFactory: Send + Sync + fmt::Debug {
-    /// One for a new connection.
-    fn reinjector(&self) -> Box<dyn Reinjector>;
-}
+use crate::reinjector_factory::{Arq, ReinjectorFactory};
 
 /// Re-injectors by name.
 pub type ReinjectorCatalogue = Catalogue<dyn ReinjectorFactory>;
-
-/// Plain ARQ: lost data is retransmitted each time that the loss of its newest copy is detected, and
-/// nothing is sent twice before.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Arq;
-
-impl ReinjectorFactory for Arq {
-    fn reinjector(&self) -> Box<dyn Reinjector> {
-        Box::new(NoReinjection)
-    }
-}
-
-impl Tunable for Arq {
-    fn parameters(&self) -> Vec<Parameter> {
-        Vec::new()
-    }
-
-    fn set(&mut self, name: &str, _value: &str) -> Result<(), ParameterError> {
-        Err(ParameterError::none(name))
-    }
-}
 
 impl<C: ReinjectorFactory + 'static> MadeFrom<C> for dyn ReinjectorFactory {
     fn made_from(config: C) -> Arc<Self> {

@@ -52,7 +52,7 @@ fn without_losses_of_copies_there_are_none() {
 }
 
 #[test]
-fn a_lost_copy_in_ten_makes_the_level_two_until_it_is_forgotten() {
+fn a_lost_copy_in_ten_makes_the_level_two_until_it_is_dropped() {
     let mut driver = art();
     driver.outcomes(&[(PacketFate::Acked, 9), (PacketFate::Lost, 1)], true);
     assert!((driver.report().loss_rate - 0.1).abs() < 1e-12);

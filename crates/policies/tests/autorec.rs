@@ -164,7 +164,7 @@ fn an_interval_without_loss_switches_the_paper_off_and_the_default_not() {
         rate > 0.03 && rate < 0.035,
         "of the last three intervals: {rate}"
     );
-    // Long after, nothing is remembered.
+    // Long after, no loss counts any more.
     for _ in 0..200 {
         ours.interval(0);
     }
@@ -278,7 +278,7 @@ fn each_way_to_send_can_be_switched_off() {
 }
 
 #[test]
-fn the_newest_copy_is_watched_unless_told_otherwise() {
+fn the_newest_copy_counts_unless_configured_otherwise() {
     assert!(drive("autorec").policy.live_copies_defer_retransmission());
     assert!(
         !drive("autorec:watch=each")
@@ -288,7 +288,7 @@ fn the_newest_copy_is_watched_unless_told_otherwise() {
 }
 
 #[test]
-fn a_split_data_range_is_two_with_one_past() {
+fn a_split_data_range_is_two_with_one_history() {
     let mut driver = drive("autorec-paper:level=2");
     driver.retransmit(data_range(0));
     assert_eq!(driver.send(Occasion::SpareRoom), [data_range(0)]);
@@ -389,7 +389,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct Known {
     rounds: u32,
     asked: u32,
-    in_limbo: bool,
+    is_requested: bool,
 }
 
 /// Plays the transport, and checks what the policy asks for.
@@ -424,8 +424,8 @@ impl Transport {
             let Some(known) = self.data.get_mut(&(range.offset / 1_000)) else {
                 return Err(TestCaseError::fail(format!("{range:?} isn't under repair")));
             };
-            prop_assert!(!known.in_limbo, "{range:?} was asked for already");
-            known.in_limbo = true;
+            prop_assert!(!known.is_requested, "{range:?} was asked for already");
+            known.is_requested = true;
             known.asked += 1;
             prop_assert!(known.asked <= self.highest, "{range:?}: {known:?}");
             self.requests.push(range);
@@ -481,7 +481,7 @@ impl Transport {
                 if !self.requests.is_empty() {
                     let sent = self.requests.remove(0);
                     if let Some(known) = self.data.get_mut(&(sent.offset / 1_000)) {
-                        known.in_limbo = false;
+                        known.is_requested = false;
                     }
                     self.driver.replica_sent(sent);
                 }
@@ -507,7 +507,7 @@ impl Transport {
 
 proptest! {
     #[test]
-    fn no_data_range_gets_more_than_its_due_whatever_happens(
+    fn no_data_range_gets_more_copies_than_its_level_permits(
         steps in proptest::collection::vec(step(), 1..150),
         which in 0_usize..5,
     ) {

@@ -182,7 +182,7 @@ fn the_testbed_and_the_deployment_get_their_levels() {
 }
 
 #[test]
-fn each_bound_is_told_apart() {
+fn each_bound_is_reported_separately() {
     let choice = testbed().choose(&tolerances(30, 0.3, 0.2), 10);
     let wanted = LevelChoice {
         for_latency: 3,

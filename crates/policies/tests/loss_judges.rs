@@ -78,7 +78,7 @@ fn thresholds_grow_with_the_reordering_seen() {
 }
 
 #[test]
-fn reordering_that_ended_is_forgotten_after_sixteen_episodes() {
+fn reordering_that_ended_is_dropped_after_sixteen_episodes() {
     let mut judge = judge("adaptive");
     spurious(judge.as_mut(), 0, 40);
     for _ in 0..15 {

@@ -130,7 +130,7 @@ fn mistakes_are_named() {
 }
 
 #[test]
-fn a_system_of_ones_own_joins_the_others() {
+fn a_reinjector_of_the_application_joins_the_catalogue() {
     let mut catalogue = ReinjectorCatalogue::standard();
     let cautious = AutoRecConfig {
         max_level: 1,

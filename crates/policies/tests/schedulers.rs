@@ -57,7 +57,8 @@ fn min_rtt_takes_the_nearest_path_with_room() {
     assert_eq!(of(&[far.build(), full(near).build()]), Some(0));
     let later = near.pacing_release(NOW + millis(1));
     assert_eq!(of(&[far.build(), later.build()]), Some(0));
-    assert_eq!(of(&[far.build(), near.blocked(true).build()]), Some(0));
+    let closing = near.phase(PathPhase::Closing);
+    assert_eq!(of(&[far.build(), closing.build()]), Some(0));
     assert_eq!(of(&[full(far).build(), full(near).build()]), None);
 }
 
@@ -120,7 +121,7 @@ fn the_backup_scheduler_changes_paths_only_on_failure() {
     assert_eq!(
         of(&[silent.build(), cellular]),
         Some(0),
-        "it owes no answer"
+        "nothing is in flight, so that no answer is due"
     );
     let waiting = silent.bytes_in_flight(ByteCount::new(1_200));
     assert_eq!(of(&[waiting.build(), cellular]), Some(1));
@@ -224,7 +225,7 @@ fn the_order_of_the_paths_does_not_matter() {
 }
 
 #[test]
-fn a_dead_path_costs_two_probe_timeouts() {
+fn a_failed_path_costs_two_probe_timeouts() {
     let dying = ScriptedPath::new(mbps(10), millis(10)).outage(millis(300)..millis(100_000));
     let other = ScriptedPath::new(mbps(10), millis(30)).cost(1);
     let run = |scheduler, reinjector| {
@@ -269,10 +270,10 @@ fn losses_are_repaired_on_any_path() {
 
 fn any_view(id: u32) -> impl Strategy<Value = PathView> {
     let numbers = (0_u64..500, 0_u64..30_000, 0_u32..4, 0_u64..3, 0_u32..3);
-    let states = (0_u8..3, any::<bool>(), any::<bool>(), any::<bool>());
+    let states = (0_u8..3, any::<bool>(), any::<bool>());
     (numbers, states).prop_map(move |(numbers, states)| {
         let (rtt, in_flight, pto_count, pacing, cost) = numbers;
-        let (phase, blocked, local, peer) = states;
+        let (phase, local, peer) = states;
         let status = |backup| {
             if backup {
                 PathStatus::Backup
@@ -289,7 +290,6 @@ fn any_view(id: u32) -> impl Strategy<Value = PathView> {
             .phase(
                 [PathPhase::Active, PathPhase::Validating, PathPhase::Closing][usize::from(phase)],
             )
-            .blocked(blocked)
             .local_status(status(local))
             .peer_status(status(peer))
             .build()
@@ -310,7 +310,7 @@ proptest! {
             match scheduler.next(NOW, &views, &new_data()) {
                 PathDecision::Path { id, .. } => {
                     let path = views.iter().find(|path| path.id == id).unwrap();
-                    prop_assert!(!path.blocked && path.phase != PathPhase::Closing);
+                    prop_assert!(path.phase != PathPhase::Closing);
                     prop_assert!(path.window_room().get() >= 1_200 && path.pacing_release <= NOW);
                     scheduler.on_sent(NOW, id, ByteCount::new(1_200));
                 }

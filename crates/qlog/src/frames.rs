@@ -254,18 +254,7 @@ impl Frames<'_> {
                     raw: Raw::new(token.len()),
                 },
             },
-            Wire::Stream(stream) => Frame::Stream {
-                stream_id: stream.id.get(),
-                offset: stream.offset,
-                fin: stream.fin,
-                length: stream.data.len() as u64,
-                raw: Raw::new(stream.data.len()),
-                purpose: purpose.and_then(|purpose| match purpose {
-                    Purpose::New => None,
-                    Purpose::Retransmission => Some("retransmission"),
-                    Purpose::Replica => Some("replica"),
-                }),
-            },
+            Wire::Stream(ref stream) => stream_frame(stream, purpose),
             Wire::NewConnectionId(new) if new.path.is_none() => Frame::NewConnectionId {
                 sequence_number: new.sequence,
                 retire_prior_to: new.retire_prior_to,
@@ -317,6 +306,21 @@ impl Frames<'_> {
             ce: ecn(2),
             ranges_omitted: count - most,
         }
+    }
+}
+
+fn stream_frame(stream: &frame::Stream<'_>, purpose: Option<Purpose>) -> Frame<'static> {
+    Frame::Stream {
+        stream_id: stream.id.get(),
+        offset: stream.offset,
+        fin: stream.fin,
+        length: stream.data.len() as u64,
+        raw: Raw::new(stream.data.len()),
+        purpose: purpose.and_then(|purpose| match purpose {
+            Purpose::New => None,
+            Purpose::Retransmission => Some("retransmission"),
+            Purpose::Replica => Some("replica"),
+        }),
     }
 }
 

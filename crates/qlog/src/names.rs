@@ -43,6 +43,7 @@ names! {
     REPLICA_SENT = "swiftwater:replica_sent", "swiftwater";
     DATA_RECOVERED = "swiftwater:data_recovered", "swiftwater";
     REDUNDANCY_LEVEL = "swiftwater:redundancy_level", "swiftwater";
+    DATAGRAM_FATE = "swiftwater:datagram_fate", "swiftwater";
     EARLY_DATA = "swiftwater:early_data_decided", "swiftwater";
     LOG_ENDED = "swiftwater:log_ended", "swiftwater";
 }

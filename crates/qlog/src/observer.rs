@@ -19,8 +19,8 @@ use crate::names::{self, Name};
 use crate::packets::{Missed, Packet, PacketDropped, PacketHeader};
 use crate::repair::{DataLost, DataRecovered, Range, RedundancyLevel, ReplicaSent, copy};
 use crate::state::{
-    CongestionState, DataBlocked, EarlyData, EcnUpdated, Key, MtuUpdated, RecoveryParameters,
-    StreamState, TimerUpdated,
+    CongestionState, DataBlocked, DatagramFateKnown, EarlyData, EcnUpdated, Key, MtuUpdated,
+    RecoveryParameters, StreamState, TimerUpdated,
 };
 use crate::text::{Hex, Version, millis};
 
@@ -100,6 +100,19 @@ impl QlogObserver {
         }
     }
 
+    /// The version of the client's first packet, and those that this end supports.
+    fn first_version(&mut self, now: Instant, version: u32, ours: &[u32]) {
+        let mut data = VersionInformation {
+            chosen_version: Some(Version(version)),
+            ..VersionInformation::default()
+        };
+        match self.side {
+            Side::Client => data.client_versions = versions(ours),
+            Side::Server => data.server_versions = versions(ours),
+        }
+        self.event(now, names::VERSION, data);
+    }
+
     /// Events of connection establishment and negotiation.
     fn start(&mut self, now: Instant, observation: &Observation<'_>) {
         match *observation {
@@ -115,15 +128,7 @@ impl QlogObserver {
                 self.event(now, names::CONNECTION_STARTED, data);
                 let new = "attempted";
                 self.event(now, names::CONNECTION_STATE, ConnectionState { new });
-                let mut data = VersionInformation {
-                    chosen_version: Some(Version(version)),
-                    ..VersionInformation::default()
-                };
-                match self.side {
-                    Side::Client => data.client_versions = versions(ours),
-                    Side::Server => data.server_versions = versions(ours),
-                }
-                self.event(now, names::VERSION, data);
+                self.first_version(now, version, ours);
             }
             Observation::Parameters { owner, parameters } => {
                 self.ack_delay_exponents[owner as usize] = parameters.ack_delay_exponent;
@@ -151,6 +156,11 @@ impl QlogObserver {
                     ..VersionInformation::default()
                 };
                 self.event(now, names::VERSION, data);
+            }
+            Observation::DatagramFate { key, fate } => {
+                if let Some(data) = DatagramFateKnown::new(key, fate) {
+                    self.event(now, names::DATAGRAM_FATE, data);
+                }
             }
             Observation::EarlyData { outcome } => {
                 self.event(now, names::EARLY_DATA, EarlyData::from(outcome));

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::observe::{LossTimer, Owner, ResetCause, TimerChange};
-use swiftwater_quic::{EarlyDataOutcome, EcnState};
+use swiftwater_quic::{DatagramFate, EarlyDataOutcome, EcnState};
 use swiftwater_units::StreamId;
 
 use crate::frames::stream_type;
@@ -139,6 +139,29 @@ impl StreamState {
             }),
             ..Self::new(id, new, side)
         }
+    }
+}
+
+/// `swiftwater:datagram_fate`.
+#[derive(Serialize)]
+pub(crate) struct DatagramFateKnown {
+    /// The application's key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<u64>,
+    fate: &'static str,
+}
+
+impl DatagramFateKnown {
+    /// `None` for a fate without a name in this schema.
+    pub(crate) fn new(key: Option<u64>, fate: DatagramFate) -> Option<Self> {
+        let fate = match fate {
+            DatagramFate::Acknowledged => "acknowledged",
+            DatagramFate::Lost => "lost",
+            DatagramFate::Expired => "expired",
+            DatagramFate::TooLarge => "too_large",
+            _ => return None,
+        };
+        Some(Self { key, fate })
     }
 }
 

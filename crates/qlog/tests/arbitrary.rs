@@ -14,7 +14,7 @@ use swiftwater_quic::observe::{
 };
 use swiftwater_quic::policy::{Copied, DataRange, ReinjectorReport, RepairCause};
 use swiftwater_quic::wire::ErrorCode;
-use swiftwater_quic::{ConnectionError, TransportError};
+use swiftwater_quic::{ConnectionError, DatagramFate, TransportError};
 use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, Side, StreamId};
 
 use support::{Memory, events, info};
@@ -228,6 +228,14 @@ fn observation() -> impl Strategy<Value = Owned> {
             generation,
             initiator: Owner::Remote
         })),
+        (any::<Option<u64>>(), any::<bool>()).prop_map(|(key, is_lost)| {
+            let fate = if is_lost {
+                DatagramFate::Lost
+            } else {
+                DatagramFate::Expired
+            };
+            Owned::Plain(Observation::DatagramFate { key, fate })
+        }),
         report().prop_map(Owned::Redundancy),
         error().prop_map(Owned::Closed),
     ]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_qlog::SinkFactory;
-use swiftwater_quic::TransportConfig;
+use swiftwater_quic::{DatagramOptions, Event, TransportConfig};
 use swiftwater_sim::{Direction, Pair, PairBuilder};
 use swiftwater_units::{Bandwidth, Side};
 
@@ -91,7 +91,7 @@ fn the_log_and_the_counters_agree() {
 }
 
 #[test]
-fn repairs_are_told() {
+fn repairs_are_logged() {
     let (pair, memories) = lossy_run();
     let events = events(&memories[Side::Server as usize].bytes());
     let sent = named(&events, "quic:packet_sent");
@@ -119,7 +119,52 @@ fn repairs_are_told() {
 }
 
 #[test]
-fn metrics_tell_only_what_has_changed() {
+fn fates_of_datagrams_are_logged() {
+    let (mut pair, memories) = logged(Pair::builder().seed(5).links(link(0.0), link(0.3)));
+    assert!(pair.connect());
+    let now = pair.now();
+    let server = pair.server();
+    let data = || vec![1; 1_000].into();
+    for key in 0..40 {
+        let options = DatagramOptions::default().with_key(key);
+        server.send_datagram_with(data(), options).unwrap();
+    }
+    // Dropped unsent, with a key and without.
+    let late = DatagramOptions::default()
+        .with_urgency(7)
+        .with_deadline(now);
+    for options in [late, late.with_key(40)] {
+        server.send_datagram_with(data(), options).unwrap();
+    }
+    pair.advance(Duration::from_secs(2));
+    let mut reported: Vec<(Option<u64>, String)> = (pair.events(Side::Server).iter())
+        .filter_map(|event| match *event {
+            Event::DatagramFate { key, fate } => {
+                Some((Some(key), format!("{fate:?}").to_lowercase()))
+            }
+            _ => None,
+        })
+        .collect();
+    reported.push((None, "expired".to_owned()));
+    reported.sort();
+    let log = memories[Side::Server as usize].bytes();
+    let events = events(&log);
+    let logged = named(&events, "swiftwater:datagram_fate");
+    let mut logged: Vec<(Option<u64>, String)> = (logged.iter())
+        .map(|event| {
+            let fate = event["data"]["fate"].as_str().unwrap();
+            (event["data"]["key"].as_u64(), fate.to_owned())
+        })
+        .collect();
+    logged.sort();
+    assert_eq!(logged, reported);
+    for fate in ["acknowledged", "lost", "expired"] {
+        assert!(logged.iter().any(|(_, other)| other == fate), "{fate}");
+    }
+}
+
+#[test]
+fn metrics_have_only_what_has_changed() {
     let (_, memories) = lossy_run();
     let events = events(&memories[Side::Server as usize].bytes());
     let updates = named(&events, "quic:recovery_metrics_updated");
@@ -138,7 +183,7 @@ fn metrics_tell_only_what_has_changed() {
 }
 
 #[test]
-fn both_ends_tell_who_closed() {
+fn both_ends_log_which_end_closed() {
     let (_, memories) = lossy_run();
     let close = |side| {
         let events = events(&memories[side as usize].bytes());
@@ -173,7 +218,7 @@ fn packets_dropped_on_arrival_have_a_reason() {
 }
 
 #[test]
-fn a_silent_peer_shows_as_probe_timeouts() {
+fn a_peer_without_answers_shows_as_probe_timeouts() {
     let (mut pair, memories) = logged(
         Pair::builder()
             .link(link(0.0))

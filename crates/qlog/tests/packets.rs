@@ -178,7 +178,7 @@ fn losses_say_what_showed_them() {
 }
 
 #[test]
-fn both_logs_tell_the_same_parameters_from_either_side() {
+fn both_logs_have_the_same_parameters_from_either_side() {
     let (_, logs, headers) = run(0.0);
     let of = |log: usize, initiator: &str| {
         let sets = named(&logs[log], "quic:parameters_set");

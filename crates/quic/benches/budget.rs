@@ -21,7 +21,7 @@ mod transfer;
 
 use transfer::Bulk;
 
-/// What a profiler is told to look at: everything before is preparation.
+/// What a profiler looks at: everything before is preparation.
 struct Measured<'a>(&'a mut Bulk);
 
 impl Measured<'_> {

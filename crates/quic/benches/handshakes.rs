@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Times are the medians of all handshakes, so that other work on the machine matters little. With the name
-//! of a kind only that one runs, which is what an instruction count wants.
+//! of a kind only that one runs, as an instruction count requires.
 
 #![allow(
     clippy::unwrap_used,

@@ -163,7 +163,7 @@ fn accepted(datagram: &[u8]) {
         "of these the connection itself: {} bytes",
         size_of::<Connection>()
     );
-    // And when they give up.
+    // And when they time out.
     let over = now() + Duration::from_secs(30);
     let info = allocation_counter::measure(|| {
         for (handle, mut connection) in connections.drain(..) {
@@ -176,7 +176,7 @@ fn accepted(datagram: &[u8]) {
         }
     });
     let freed = -info.bytes_current as f64 / f64::from(HALF_OPEN);
-    println!("freed when they give up: {freed:.0} bytes each");
+    println!("freed when they time out: {freed:.0} bytes each");
     assert_eq!(endpoint.connections(), 0);
 }
 

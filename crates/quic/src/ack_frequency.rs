@@ -1,7 +1,7 @@
 //! How often acknowledgements go, by agreement (draft-ietf-quic-ack-frequency).
 //!
-//! [`Granted`] is what the peer asked of us; [`Asked`] is what we ask of the peer. When a packet is
-//! acknowledged is decided by an [`AckPolicy`](crate::policy::AckPolicy), which is told of the former;
+//! [`Granted`] is what the peer asked of this end; [`Asked`] is what this end asks of the peer. When a packet is
+//! acknowledged is decided by an [`AckPolicy`](crate::policy::AckPolicy), which is given the former;
 //! frames are delivered by `Control`.
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::error::TransportError;
 const MAX_DELAY: Duration = Duration::from_micros((1 << 14) * 1000 - 1);
 /// The longest delay that can be declared, in whole milliseconds.
 pub(crate) const MAX_DECLARED: Duration = Duration::from_millis((1 << 14) - 1);
-/// A wish for a delay is renewed once the round trip has changed by one part in so many.
+/// A request for a delay is renewed once the round trip has changed by one part in so many.
 const CHANGE_DENOMINATOR: u32 = 4;
 /// Acknowledgements that a window is spread over at least: fewer would let it drain.
 const ACKS_PER_WINDOW: u64 = 4;
@@ -33,7 +33,7 @@ pub(crate) fn offered(config: &TransportConfig) -> Option<Duration> {
 /// What the peer may ask of us, and what it asked.
 #[derive(Debug)]
 pub(crate) struct Granted {
-    /// The shortest delay that we promised to accept; `None` if we didn't offer the extension.
+    /// The shortest delay that this end declared to accept; `None` if it didn't offer the extension.
     min_ack_delay: Option<Duration>,
     /// Boxed, since few peers ask.
     newest: Option<Box<AckFrequency>>,
@@ -48,7 +48,7 @@ impl Granted {
         }
     }
 
-    /// Errors unless the extension was offered: a frame that nobody asked for is unknown.
+    /// Errors unless the extension was offered: a frame of an extension that was not offered is unknown.
     pub(crate) fn check_offered(&self) -> Result<(), TransportError> {
         match self.min_ack_delay {
             Some(_) => Ok(()),
@@ -76,12 +76,12 @@ impl Granted {
         Ok(())
     }
 
-    /// The wish in force.
+    /// The request in force.
     pub(crate) fn wish(&self) -> Option<AckFrequency> {
         self.newest.as_deref().copied()
     }
 
-    /// The delay of acknowledgements in force; `own` without a wish of the peer.
+    /// The delay of acknowledgements in force; `own` without a request of the peer.
     pub(crate) fn max_ack_delay(&self, own: Duration) -> Duration {
         self.newest
             .as_ref()
@@ -114,7 +114,7 @@ impl Asked {
         self.peer_min.is_some() && self.newest.is_some()
     }
 
-    /// A request to send now, if we want any (`config`) and the last one no longer fits the path. `window` is the congestion
+    /// A request to send now, if there is a configuration for it (`config`) and the last one no longer fits the path. `window` is the congestion
     /// window in packets.
     pub(crate) fn poll(
         &mut self,

@@ -22,7 +22,7 @@ impl Workspace {
     }
 }
 
-/// Buffers; given up while the connection is idle.
+/// Buffers; released while the connection is idle.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     /// What an ACK frame or the loss timer brought about.

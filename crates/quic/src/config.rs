@@ -15,7 +15,7 @@ use crate::endpoint::AcceptPolicy;
 use crate::observe::ObserverFactory;
 use crate::policy::PolicyFactory;
 
-/// What a connection promises its peer and how it behaves. Cheap to clone, shared between
+/// What a connection declares to its peer and how it behaves. Cheap to clone, shared between
 /// connections.
 #[derive(Clone)]
 pub struct TransportConfig {
@@ -45,13 +45,13 @@ pub struct TransportConfig {
     /// 256 KiB.
     pub unsent_window: ByteCount,
     /// One turn of a packet in this many goes to streams that are not the most urgent, so that an
-    /// endless urgent stream starves nobody; 2 or more, smaller values keep strictly to urgency.
+    /// endless urgent stream starves no other; 2 or more, smaller values keep strictly to urgency.
     /// Default 16: 1/16 of the bytes while less urgent streams wait.
     pub starvation_share: u32,
-    /// The connection ends silently when nothing is heard for this long; `None` never. Default
+    /// The connection ends silently when nothing is received for this long; `None` never. Default
     /// 30 s. The smaller of both ends' values counts (RFC 9000, section 10.1).
     pub max_idle_timeout: Option<Duration>,
-    /// Give up a handshake after this long; default 10 s.
+    /// Time after which an incomplete handshake is abandoned; default 10 s.
     pub handshake_timeout: Duration,
     /// Send a PING when nothing was sent for this long; `None` (default) and zero never.
     pub keep_alive_interval: Option<Duration>,
@@ -68,7 +68,7 @@ pub struct TransportConfig {
     /// Longest probe timeout, back-off included; default 60 s (the least maximum of RFC 6298,
     /// section 2.5; RFC 9002 has none).
     pub max_pto: Duration,
-    /// Bounds the back-off of probe timeouts for a while after the path fell silent, so that sending
+    /// Bounds the back-off of probe timeouts for a while after the last packet received on the path, so that sending
     /// resumes soon after it works again; `None` (default) backs off from the first timeout on, as
     /// RFC 9002 says. Departs from section 6.2.1 of it; what it costs is in [`PtoLimit`].
     pub pto_limit: Option<PtoLimit>,
@@ -101,7 +101,7 @@ pub struct TransportConfig {
     /// Look for the largest datagrams that the path carries; default [`MtuDiscovery::default`].
     /// `None` stays with `initial_max_datagram_size` whatever happens to packets of that size.
     pub mtu_discovery: Option<MtuDiscovery>,
-    /// Largest UDP payload that we tell the peer to send, 1200 to 65527; default 65527, no limit
+    /// Largest UDP payload that the peer may send (`max_udp_payload_size`), 1200 to 65527; default 65527, no limit
     /// (RFC 9000, section 18.2).
     pub max_udp_payload_size: u16,
     /// Reordering in packets before a packet counts as lost; default 3 (RFC 9002, section 6.1.1).
@@ -141,7 +141,7 @@ pub struct TransportConfig {
     pub spin_bit: bool,
     /// Pace packets instead of sending a window at once; default true.
     pub pacing: bool,
-    /// Window to start with; `None` takes the controller's wish, or RFC 9002's 10 packets if it has
+    /// Window to start with; `None` takes the controller's value, or RFC 9002's 10 packets if it has
     /// none.
     pub initial_window: Option<ByteCount>,
     /// Makes the congestion controller of each path; default CUBIC.
@@ -164,7 +164,7 @@ pub struct AckFrequencyConfig {
     pub rtt_divisor: u32,
     /// Ceiling of that delay; default 25 ms.
     pub max_ack_delay: Duration,
-    /// Distance in packet numbers at which a missing packet is told at once; default 3, the packet
+    /// Distance in packet numbers at which a missing packet is reported at once; default 3, the packet
     /// threshold of loss detection. 0: never.
     pub reordering_threshold: u64,
 }
@@ -187,7 +187,7 @@ impl Default for AckFrequencyConfig {
 /// at the latest. Once the outage is older than [`period`](Self::period) the timeout grows again by
 /// [`pto_backoff`](TransportConfig::pto_backoff), up to [`max_pto`](TransportConfig::max_pto).
 ///
-/// A dead path then carries two packets per timeout, each a smoothed RTT apart at least: no more than
+/// A path that delivers nothing then carries two packets per timeout, each a smoothed RTT apart at least: no more than
 /// the least congestion window, two packets per round trip (RFC 9002, section 7.2), would let go.
 /// Before the first answer nothing is known of the path, and the limit does not hold.
 /// Probes count as in flight as always (section 7.5). Timeouts are never shorter than
@@ -300,7 +300,7 @@ impl ServerConfig {
 
 /// What a server does with early data (0-RTT).
 ///
-/// They can be recorded and sent again by anybody on the path, and then they arrive as if the client
+/// They can be recorded and sent again by an attacker on the path, and then they arrive as if the client
 /// had sent them twice (RFC 9001, section 9.2). Whether that can happen depends on the tickets that
 /// the TLS adapter gives out; within one process that uses each ticket once it can't.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
@@ -338,7 +338,7 @@ pub enum RetryPolicy {
 
 /// One of several endpoints that share an address, so that each can run on a processor of its own.
 ///
-/// They must have the same keys and the same generator of connection IDs, one that tells workers
+/// They must have the same keys and the same generator of connection IDs, one that distinguishes workers
 /// apart; the driver brings each datagram to the worker that it is for
 /// ([`Routed::OtherWorker`](crate::Routed::OtherWorker)).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -386,13 +386,13 @@ pub struct EndpointConfig {
     /// Handshakes in progress at once, by all workers together; default 10,000. Each worker has an
     /// equal share, and refuses new ones beyond it.
     pub max_handshakes: usize,
-    /// Versions that we speak, best first; default QUIC v1, then v2 (RFC 9369). A client begins in the
-    /// first one, offers the others, and falls back to them if the server doesn't speak the first. A
-    /// server goes on in the first one that the client could speak too (RFC 9368): v1 clients stay with
-    /// v1 unless v2 is before v1 here. Empty means v1. The first 15 are told to peers.
+    /// Versions of this end, best first; default QUIC v1, then v2 (RFC 9369). A client begins in the
+    /// first one, offers the others, and falls back to them if the server doesn't support the first. A
+    /// server goes on in the first one that the client supports too (RFC 9368): v1 clients stay with
+    /// v1 unless v2 is before v1 here. Empty means v1. Peers are sent the first 15.
     pub versions: Vec<u32>,
     /// The version that a client begins in, if it is another than the first of [`versions`](Self::versions)
-    /// and one of them; default `None`. The list then tells the server what the client would rather go on
+    /// and one of them; default `None`. The list then declares to the server what the client prefers to go on
     /// in (RFC 9368, section 2.3): `versions` with v2 first and v1 here is understood by every server, and
     /// gets to v2 without a further round trip where the server agrees.
     pub first_version: Option<u32>,
@@ -403,7 +403,7 @@ pub struct EndpointConfig {
     /// Send stateless resets for packets of unknown connections; default true.
     pub stateless_reset: bool,
     /// Stateless resets that may be sent in a second, by all workers together, each with an equal share; as
-    /// many may leave at once after a second without any. Default 1,000: a server that was restarted tells
+    /// many may leave at once after a second without any. Default 1,000: a server that was restarted informs
     /// that many clients in a second, and a flood of made-up packets has no more than some 63 kB of answers a
     /// second (RFC 9000, section 10.3.3).
     pub stateless_resets_per_second: u32,
@@ -412,7 +412,7 @@ pub struct EndpointConfig {
     /// more is refused (`CONNECTION_REFUSED`). The address is the one that the connection was accepted from,
     /// wherever the client moves later. While an eighth of the places is half open, clients must prove
     /// their address by a Retry first, unless the [`RetryPolicy`] is `Never`: forged addresses take
-    /// nobody's share.
+    /// no client's share.
     /// Default false. For servers with clients of their own, not for those behind a proxy with
     /// one address.
     ///

@@ -21,7 +21,7 @@ pub(crate) struct ConnectionSetup {
     pub(crate) transport: Arc<TransportConfig>,
     /// Starts TLS sessions with our transport parameters.
     pub(crate) opening: Opening,
-    /// A client's first session. A server starts its own when it knows the version.
+    /// A client's first session. A server starts its own when the version is known.
     pub(crate) session: Option<Box<dyn Session>>,
     pub(crate) primitives: Arc<dyn Primitives>,
     pub(crate) key: Arc<dyn EndpointKey>,

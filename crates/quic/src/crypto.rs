@@ -1,7 +1,7 @@
 //! Traits behind which TLS and packet protection live (RFC 9001).
 //!
 //! `swiftwater-tls` implements them with rustls; its null cipher implements them for simulations
-//! that want speed. Nothing here computes anything.
+//! for which speed matters. Nothing here computes anything.
 
 use std::any::Any;
 use std::fmt;
@@ -43,7 +43,7 @@ impl EncryptionLevel {
     }
 }
 
-/// A packet failed authentication; it says nothing about why (RFC 9001, section 5.5: discard).
+/// A packet failed authentication; the cause is not revealed (RFC 9001, section 5.5: discard).
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[error("packet protection could not be removed")]
 pub struct CryptoError;
@@ -80,7 +80,7 @@ pub trait HeaderKey: Send + Sync {
     /// the packet number is read from the first byte. `packet` reaches to its end.
     fn encrypt(&self, pn_offset: usize, packet: &mut [u8]);
 
-    /// Removes the protection; afterwards the first byte tells the packet number's length.
+    /// Removes the protection; afterwards the first byte has the packet number's length.
     /// `packet` has at least `pn_offset + 4 + sample_len()` bytes.
     fn decrypt(&self, pn_offset: usize, packet: &mut [u8]);
 
@@ -117,7 +117,7 @@ pub struct ApplicationKeys {
     /// Those of the present key phase.
     pub current: Keys,
     /// Packet protection of the next one, ready before the peer moves on: how long it takes to make
-    /// keys must not tell anybody of a key update (RFC 9001, section 9.5).
+    /// keys must not reveal a key update (RFC 9001, section 9.5).
     pub next: Option<KeyPair<dyn PacketKey>>,
 }
 
@@ -184,7 +184,7 @@ pub trait Session: Send {
     /// after the first means that the phase of the keys handed out before has begun.
     fn next_packet_keys(&mut self) -> Option<KeyPair<dyn PacketKey>>;
 
-    /// True if [`Session::remake_keys`] can make the 1-RTT keys again, so that a quiet connection may give
+    /// True if [`Session::remake_keys`] can make the 1-RTT keys again, so that an idle connection may give
     /// them up.
     fn can_remake_keys(&self) -> bool {
         false
@@ -229,13 +229,13 @@ pub trait Session: Send {
         None
     }
 
-    /// The server's transport parameters in the session that a client wants to resume with early
+    /// The server's transport parameters in the session that a client resumes with early
     /// data.
     fn remembered_parameters(&self) -> Option<&[u8]> {
         None
     }
 
-    /// The application protocol of the session that a client wants to resume with early data.
+    /// The application protocol of the session that a client resumes with early data.
     fn remembered_alpn(&self) -> Option<&[u8]> {
         None
     }
@@ -255,8 +255,8 @@ pub trait Session: Send {
     /// Makes a server refuse early data; to be called before it reads the `ClientHello`.
     fn reject_early_data(&mut self) {}
 
-    /// The handshake is confirmed and what the session wrote was taken: it may let go of what nobody
-    /// needs any more. It need not tell the peer's transport parameters again, and a server's may
+    /// The handshake is confirmed and what the session wrote was taken: it may release what is not
+    /// needed any more. It need not return the peer's transport parameters again, and a server's may
     /// refuse all further handshake bytes.
     fn settle(&mut self) {}
 }
@@ -298,14 +298,14 @@ pub trait ClientCrypto: Send + Sync + fmt::Debug {
     }
 }
 
-/// What a server can tell of a client's first handshake bytes before it starts a session.
+/// What a server can derive from a client's first handshake bytes before it starts a session.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Hello<'a> {
     /// More bytes are needed.
     Incomplete,
     /// The message is complete; these are the client's transport parameters, not authenticated yet.
     Parameters(&'a [u8]),
-    /// No parameters can be found. The session tells what is wrong, if anything is.
+    /// No parameters can be found. The session reports the error, if there is one.
     Opaque,
 }
 
@@ -319,7 +319,7 @@ pub trait ServerCrypto: Send + Sync + fmt::Debug {
     ) -> Result<Box<dyn Session>, SessionError>;
 
     /// Looks into the client's first handshake bytes, all of them from the start. The version of the
-    /// connection is chosen by what the client says of versions (RFC 9368), and a session needs to know
+    /// connection is chosen by the client's version information (RFC 9368), and a session depends on
     /// it. The default finds nothing: connections keep the version that they begin with.
     fn hello<'a>(&self, bytes: &'a [u8]) -> Hello<'a> {
         let _ = bytes;
@@ -353,7 +353,7 @@ pub trait EndpointKey: Send + Sync + fmt::Debug {
     /// Opens what [`EndpointKey::seal_token`] made; `None` if it isn't ours.
     fn open_token(&self, token: &[u8]) -> Option<Vec<u8>>;
 
-    /// Bytes that nobody without the key can tell from random ones, the same for the same input. It
+    /// Bytes that can't be distinguished from random ones without the key, the same for the same input. It
     /// hides the worker's index in connection IDs ([`WorkerCids`](crate::WorkerCids)).
     fn mask(&self, input: &[u8; 16]) -> [u8; 4];
 }

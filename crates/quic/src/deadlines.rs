@@ -165,7 +165,7 @@ impl Deadlines<'_> {
                 .is_none_or(|space| space.ledger.largest_acked().is_some())
     }
 
-    /// When a client acts on the peer's silence. What is in flight has a probe timeout of its own.
+    /// When a client probes because it received nothing. What is in flight has a probe timeout of its own.
     pub(crate) fn silence(&self) -> Option<Instant> {
         let is_busy =
             |path: &PathState| path.space.ping || path.space.ledger.eliciting_in_flight() > 0;

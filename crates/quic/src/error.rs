@@ -16,7 +16,7 @@ use crate::crypto::TlsError;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TransportError(Box<Violation>);
 
-/// What a [`TransportError`] tells.
+/// What a [`TransportError`] contains.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Violation {
     /// The code sent to the peer.
@@ -87,7 +87,7 @@ impl From<DecodeError> for TransportError {
     }
 }
 
-/// What a transport error of this end says about its cause.
+/// The cause that a transport error of this end reports.
 fn transport_cause(error: &TransportError) -> &'static str {
     if error.code == ErrorCode::INTERNAL_ERROR {
         "the connection can't go on"
@@ -100,8 +100,8 @@ fn transport_cause(error: &TransportError) -> &'static str {
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ConnectionError {
-    /// The peer speaks none of our versions.
-    #[error("the peer supports none of our QUIC versions")]
+    /// The peer supports none of this end's versions.
+    #[error("the peer supports none of the QUIC versions of this end")]
     VersionMismatch,
     /// This end closed because of a transport error: the peer broke the protocol, or, with
     /// INTERNAL_ERROR, this end could not go on.
@@ -121,18 +121,18 @@ pub enum ConnectionError {
     /// The peer lost its state and sent a stateless reset.
     #[error("reset by the peer (stateless reset)")]
     Reset,
-    /// Nothing was heard for the idle timeout.
-    #[error("timed out: nothing was heard from the peer")]
+    /// Nothing was received for the idle timeout.
+    #[error("timed out: nothing was received from the peer")]
     TimedOut,
-    /// The handshake did not finish in time.
+    /// The handshake did not complete within the handshake timeout.
     #[error("timed out during the handshake: no usable answer (is UDP blocked?)")]
     HandshakeTimedOut,
-    /// The server rejected early data, and now speaks another application protocol than they were
+    /// The server rejected early data, and now negotiated another application protocol than they were
     /// written for, or permits fewer streams than they used: they can't be sent anew. Connect again
     /// without early data.
     #[error("the server rejected early data that can't be sent anew; connect again without them")]
     EarlyDataLost,
-    /// Every packet number was used (RFC 9000, section 12.3). Nothing is said to the peer.
+    /// Every packet number was used (RFC 9000, section 12.3). Nothing is sent to the peer.
     #[error("the connection has used up its packet numbers: connect again")]
     PacketNumbersExhausted,
     /// Our application closed.
@@ -179,8 +179,8 @@ pub enum WriteError {
     /// The stream was finished or reset by us, or never existed.
     #[error("the stream is closed for writing")]
     Closed,
-    /// The peer cannot be promised a part of the stream: it does not support `RESET_STREAM_AT`, or we
-    /// have not heard yet.
+    /// A part of the stream can't be delivered in spite of a reset: the peer does not support
+    /// `RESET_STREAM_AT`, or its transport parameters are not known yet.
     #[error("the peer does not support resetting a stream but for its first bytes")]
     ResetAtUnsupported,
     /// The connection is gone.
@@ -207,7 +207,7 @@ pub enum ReadError {
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum SendDatagramError {
-    /// The peer accepts no datagrams (RFC 9221, section 3), or we have not heard yet.
+    /// The peer accepts no datagrams (RFC 9221, section 3), or its transport parameters are not known yet.
     #[error("the peer does not accept datagrams")]
     Unsupported,
     /// Larger than the path or the peer permits now.
@@ -218,7 +218,7 @@ pub enum SendDatagramError {
         /// The largest that would be accepted.
         max: usize,
     },
-    /// The queue is full; an event tells when there is room.
+    /// The queue is full; an event reports when there is room.
     #[error("the datagram queue is full")]
     Blocked,
     /// The connection is gone.
@@ -251,13 +251,13 @@ pub enum MigrateError {
     /// The new path did not answer; the connection stays where it was.
     #[error("the server does not answer on the new path")]
     Failed,
-    /// Another wish to move came before this one was decided.
-    #[error("replaced by a later wish to migrate")]
+    /// Another request to migrate came before this one was decided.
+    #[error("replaced by a later request to migrate")]
     Replaced,
     /// The endpoint has no such socket.
     #[error("the endpoint has no such socket")]
     NoSuchSocket,
-    /// The server uses empty connection IDs: it could not tell who comes from another address.
+    /// The server uses empty connection IDs: it could not identify a client at another address.
     #[error("the server uses no connection IDs, so connections to it cannot migrate")]
     WithoutConnectionIds,
 }

@@ -1,4 +1,4 @@
-//! What a connection tells its driver and its endpoint.
+//! Events of a connection for its driver and its endpoint.
 
 use std::net::SocketAddr;
 
@@ -9,17 +9,17 @@ use crate::error::ConnectionError;
 use crate::streams::StreamEvent;
 use crate::transmit::PathAddress;
 
-/// Something the application may want to know.
+/// An event for the application.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
     /// Application data may be sent although the handshake is not complete. On a client: it resumes a
-    /// session that permits early data (0-RTT), and [`Event::EarlyData`] tells later whether the
+    /// session that permits early data (0-RTT), and [`Event::EarlyData`] reports later whether the
     /// server took them. On a server: it takes early data, or may send before the client has proved
     /// anything ([`ServerConfig::half_rtt`](crate::ServerConfig::half_rtt)). Reported before anything
     /// else, if at all.
     EarlyDataReady,
-    /// The server took the early data, or rejected them; told to a client that offered some, right
+    /// The server took the early data, or rejected them; reported to a client that offered some, right
     /// before [`Event::Connected`]. After a rejection all streams go on and their data are sent anew;
     /// datagrams are lost.
     EarlyData(EarlyDataOutcome),
@@ -74,7 +74,7 @@ pub enum Event {
         /// The path that failed.
         path: PathAddress,
     },
-    /// The server gave a token for a later connection (client only). Not told if it was kept beside
+    /// The server gave a token for a later connection (client only). Not reported if it was kept beside
     /// the TLS session, where the next connection finds it.
     NewToken {
         /// The token.
@@ -90,7 +90,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// True for what tells of the end.
+    /// True for the event of the connection's end.
     pub(crate) fn is_final(&self) -> bool {
         matches!(self, Self::Closed { .. } | Self::Drained)
     }

@@ -144,19 +144,16 @@ impl Fates<'_> {
         let Some(packet) = space.ledger.packet(number) else {
             return;
         };
-        let carrier = Carrier {
-            path,
-            number,
-            sent_at: packet.sent_at,
-        };
+        let reinjector = &self.policies.reinjector;
         let verdict = CarrierFate {
             now: self.now,
-            carrier,
+            carrier: Carrier {
+                path,
+                number,
+                sent_at: packet.sent_at,
+            },
             fate,
-            live_copies_defer_retransmission: self
-                .policies
-                .reinjector
-                .live_copies_defer_retransmission(),
+            live_copies_defer_retransmission: reinjector.live_copies_defer_retransmission(),
         };
         let received = &mut space.received;
         for carried in space.ledger.carried_by(number) {
@@ -185,11 +182,10 @@ impl Fates<'_> {
                     if fate == Fate::Lost {
                         self.streams.on_control_lost(key);
                     }
-                    if self.control.on_frame_fate(key, version, fate) {
-                        match key {
-                            ControlKey::AckFrequency => self.policies.ack_asked.on_acked(),
-                            key => self.streams.on_control_acked(key),
-                        }
+                    match key {
+                        _ if !self.control.on_frame_fate(key, version, fate) => {}
+                        ControlKey::AckFrequency => self.policies.ack_asked.on_acked(),
+                        key => self.streams.on_control_acked(key),
                     }
                 }
             }
@@ -241,9 +237,13 @@ impl Fates<'_> {
         }
     }
 
-    /// Reports what resets of streams brought about to the re-injector and to the observer, and which
-    /// streams came and went to the observer.
+    /// Reports what resets of streams brought about to the re-injector and to the observer, and to the
+    /// observer which streams came and went and what became of datagrams.
     pub(crate) fn report_resets(&mut self) {
+        while let Some((key, fate)) = self.datagrams.poll_report() {
+            let observation = Observation::DatagramFate { key, fate };
+            self.monitor.observe(self.now, &observation);
+        }
         while let Some((id, begins)) = self.streams.poll_life() {
             let observation = if begins {
                 Observation::StreamOpened { id }

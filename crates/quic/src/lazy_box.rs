@@ -1,6 +1,6 @@
 //! Parts that exist only while they are needed.
 
-/// A part that many owners hold and few need at a time: made when it is first needed, given up when its
+/// A part that many owners hold and few need at a time: made when it is first needed, released when its
 /// owner rests.
 #[derive(Debug)]
 pub(crate) struct LazyBox<T>(Option<Box<T>>);
@@ -30,7 +30,7 @@ impl<T: Default> LazyBox<T> {
         self.0.get_or_insert_default()
     }
 
-    /// Gives the part up. What it held must mean no more than a new one.
+    /// Releases the part. What it held must be equivalent to a new one.
     pub(crate) fn give_up(&mut self) {
         self.0 = None;
     }

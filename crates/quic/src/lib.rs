@@ -7,7 +7,7 @@
 //! timeouts and application calls, each with the current [`Instant`](swiftwater_units::Instant), and
 //! takes out datagrams, timeouts and events:
 //!
-//! 1. [`Endpoint::route`] tells which [`Connection`] a datagram belongs to;
+//! 1. [`Endpoint::route`] finds which [`Connection`] a datagram belongs to;
 //! 2. [`Connection::handle_datagram`], [`Connection::handle_timeout`] or an application call changes
 //!    the connection;
 //! 3. then, in this order: [`Connection::poll_transmit`] until `None`, [`Connection::poll_event`]

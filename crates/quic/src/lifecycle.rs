@@ -9,7 +9,7 @@ use crate::crypto::EncryptionLevel;
 use crate::error::{ConnectionError, TransportError};
 use crate::liveness::Liveness;
 
-/// What our CONNECTION_CLOSE says.
+/// The contents of this end's CONNECTION_CLOSE.
 #[derive(Clone, Debug)]
 pub(crate) enum CloseFrame {
     Transport(TransportError),
@@ -17,7 +17,7 @@ pub(crate) enum CloseFrame {
 }
 
 impl CloseFrame {
-    /// The code and reason to send in `level`: what an application says must not travel in packets
+    /// The code and reason to send in `level`: what an application gave must not be sent in packets
     /// that an observer could read or forge (RFC 9000, section 10.2.3).
     pub(crate) fn for_level(&self, level: EncryptionLevel) -> Self {
         match (self, level) {
@@ -46,7 +46,7 @@ pub(crate) struct Closing {
 pub(crate) enum State {
     Open,
     Closing(Box<Closing>),
-    /// The peer closed, or its silence ended the connection; nothing is sent.
+    /// The peer closed, or the idle timeout ended the connection; nothing is sent.
     Draining {
         until: Instant,
     },
@@ -63,7 +63,7 @@ pub(crate) struct Lifecycle {
     last_activity: Instant,
     /// Last packet sent or received.
     pub(crate) last_packet_at: Instant,
-    /// Probes of a silent path.
+    /// Probes of a path on which nothing is received.
     pub(crate) liveness: Liveness,
     /// The driver has been running since then, as far as its calls show.
     pub(crate) running_since: Instant,

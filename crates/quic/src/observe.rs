@@ -1,4 +1,4 @@
-//! Observers: who wants to know what happens, without a part in it.
+//! Observers: receivers of a connection's events, which affect nothing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use swiftwater_wire::frame::FrameIter;
 use swiftwater_wire::{ConnectionId, Frame, PacketType, TransportParameters};
 
 use crate::crypto::EncryptionLevel;
+use crate::datagrams::DatagramFate;
 use crate::error::ConnectionError;
 use crate::events::EarlyDataOutcome;
 use crate::path::EcnState;
@@ -34,14 +35,14 @@ pub enum Observation<'a> {
         remote_cid: ConnectionId,
         /// Version of the client's first packet.
         version: u32,
-        /// The versions that we speak, best first.
+        /// The versions that this end supports, best first.
         versions: &'a [u32],
     },
     /// Transport parameters are known: ours from the start, the peer's from the handshake.
     Parameters {
         /// Whose.
         owner: Owner,
-        /// All of them, defaults included; ours without what they say of versions.
+        /// All of them, defaults included; this end's without the version information.
         parameters: &'a TransportParameters,
     },
     /// The application protocol was negotiated (ALPN).
@@ -61,9 +62,9 @@ pub enum Observation<'a> {
         /// The connection ID that it chose.
         src_cid: ConnectionId,
     },
-    /// The server speaks none of the version of the first packet (client).
+    /// The server doesn't support the version of the first packet (client).
     VersionsOffered {
-        /// The versions that it speaks.
+        /// The versions that it supports.
         versions: &'a [u32],
     },
     /// A packet left.
@@ -109,9 +110,9 @@ pub enum Observation<'a> {
     PacketDropped {
         /// Why.
         reason: &'static str,
-        /// Bytes of the packet, or of the rest of its datagram where packets can't be told apart.
+        /// Bytes of the packet, or of the rest of its datagram where packets can't be separated.
         size: usize,
-        /// What its header says; `None` if that can't be read.
+        /// Its header; `None` if that can't be read.
         packet_type: Option<PacketType>,
     },
     /// A packet is considered lost.
@@ -183,7 +184,7 @@ pub enum Observation<'a> {
         /// The state entered, in the words of the algorithm.
         state: &'static str,
     },
-    /// The timer of loss detection runs to another end (RFC 9002, appendix A.8). Told when all that
+    /// The timer of loss detection runs to another end (RFC 9002, appendix A.8). Reported when all that
     /// can be sent was sent, not for each packet; expirations of a probe timeout are
     /// [`Observation::ProbeTimeout`].
     LossTimer {
@@ -191,7 +192,7 @@ pub enum Observation<'a> {
         path: PathId,
         /// What it waits for.
         timer: LossTimer,
-        /// Encryption level of the packets that it watches.
+        /// Encryption level of the packets that it runs for.
         level: EncryptionLevel,
         /// What happened to it.
         change: TimerChange,
@@ -226,10 +227,18 @@ pub enum Observation<'a> {
         /// The stream.
         id: StreamId,
     },
-    /// A stream is over in every direction, and forgotten.
+    /// A stream is over in every direction, and its state is discarded.
     StreamClosed {
         /// The stream.
         id: StreamId,
+    },
+    /// The fate of a DATAGRAM frame's data (RFC 9221): of those with a key, and of all that were dropped
+    /// unsent.
+    DatagramFate {
+        /// The application's key.
+        key: Option<u64>,
+        /// What became of the datagram.
+        fate: DatagramFate,
     },
     /// Stream data was declared lost for the first time.
     DataLost {
@@ -237,7 +246,7 @@ pub enum Observation<'a> {
         range: DataRange,
         /// Time from its first transmission until now.
         detection_time: Duration,
-        /// What made it suspicious.
+        /// Why it counts as lost.
         cause: RepairCause,
     },
     /// Data under repair arrived: a copy was acknowledged.
@@ -256,11 +265,11 @@ pub enum Observation<'a> {
         /// Replicas that were sent of it.
         replicas: u32,
     },
-    /// The sending of a stream was given up, here or by the peer.
+    /// The sending of a stream was abandoned, here or by the peer.
     StreamReset {
         /// The stream.
         id: StreamId,
-        /// Who gave it up, and why.
+        /// Which end abandoned it, and why.
         cause: ResetCause,
         /// The application's code.
         code: u64,
@@ -269,9 +278,9 @@ pub enum Observation<'a> {
         /// Bytes from the start that are delivered all the same; 0 for a plain `RESET_STREAM`.
         reliable_size: u64,
     },
-    /// A re-injector changed its mind about how much to repeat.
+    /// A re-injector changed how much it repeats.
     Redundancy {
-        /// What it reckons with now.
+        /// Its present estimates.
         report: &'a ReinjectorReport,
     },
     /// Early data were offered, and this became of them.
@@ -279,7 +288,7 @@ pub enum Observation<'a> {
         /// What.
         outcome: EarlyDataOutcome,
     },
-    /// A client begins again, since the server doesn't speak the version of its first packets.
+    /// A client begins again, since the server doesn't support the version of its first packets.
     VersionTried {
         /// The version that it begins with now.
         version: u32,
@@ -288,7 +297,7 @@ pub enum Observation<'a> {
     VersionChosen {
         /// That of the client's first packets.
         original: u32,
-        /// That of the connection; another one if the server wished so (RFC 9368).
+        /// That of the connection; another one if the server chose so (RFC 9368).
         version: u32,
     },
     /// A path besides the one in use is being probed, by us or by the peer.
@@ -303,7 +312,7 @@ pub enum Observation<'a> {
         /// Time between challenge and response.
         rtt: Duration,
     },
-    /// A path did not answer in time, or had to be given up.
+    /// A path did not answer before the timeout, or had to be abandoned.
     PathFailed {
         /// Its ends.
         path: PathAddress,
@@ -363,7 +372,7 @@ pub enum HandshakeStage {
     Started,
     /// Both ends have proven to know the same secrets (RFC 9001, section 4.1.1).
     Complete,
-    /// The peer knows that too (RFC 9001, section 4.1.2).
+    /// The peer's handshake is complete too (RFC 9001, section 4.1.2).
     Confirmed,
 }
 
@@ -439,7 +448,7 @@ pub enum ResetCause {
     Application,
     /// The peer asked for it with `STOP_SENDING`.
     StopSending,
-    /// Its data was not delivered in time.
+    /// Its data was not delivered before it expired.
     Expired,
     /// The peer gave it up.
     Peer,
@@ -489,7 +498,7 @@ pub enum SentFrame {
     Control,
 }
 
-/// Is told of every [`Observation`]; affects nothing.
+/// Receives every [`Observation`]; affects nothing.
 pub trait Observer: Send {
     /// Something happened at `now`.
     fn observe(&mut self, now: Instant, observation: &Observation<'_>);
@@ -501,7 +510,7 @@ pub trait ObserverFactory: Send + Sync + fmt::Debug {
     fn observer(&self, side: Side) -> Option<Box<dyn Observer>>;
 }
 
-/// Two factories whose observers are both told of everything, the first one's first.
+/// Two factories whose observers both receive everything, the first one's first.
 #[derive(Clone, Debug)]
 pub struct Both(pub Arc<dyn ObserverFactory>, pub Arc<dyn ObserverFactory>);
 

@@ -18,8 +18,9 @@ use crate::lazy_box::LazyBox;
 use crate::observe::Observation;
 use crate::path::{LossFacts, PathSet, PathState};
 use crate::policy::{
-    AckPolicy, Demand, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathDecision,
-    PathView, ReceivedFeedback, Reinjection, Reinjector, Rejection, RejectionReason, Scheduler,
+    AckPolicy, CopyDemand, Demand, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome,
+    PathDecision, PathView, ReceivedFeedback, Reinjection, Reinjector, Rejection, RejectionReason,
+    Scheduler,
 };
 use crate::streams::Streams;
 
@@ -54,6 +55,7 @@ pub(crate) struct PolicyHost {
 struct PolicyBuffers {
     views: Vec<PathView>,
     reinjections: Vec<Reinjection>,
+    copy_demand: Vec<CopyDemand>,
     outcomes: Vec<PacketOutcome>,
     /// The re-injector is not called by its deadline before then.
     not_before: Option<Instant>,
@@ -86,9 +88,16 @@ impl PolicyHost {
         if self.scheduler.is_inert() {
             return Scheduled::batch(paths.primary().id);
         }
-        let views = refreshed(&mut self.buffers.need().views, now, paths);
+        let PolicyBuffers {
+            views,
+            copy_demand: copies,
+            ..
+        } = self.buffers.need();
+        let views = refreshed(views, now, paths);
+        sum_copies(copies, &self.reinjections);
+        let demand = waiting.demand(copies);
         let is_known = |id: PathId| views.iter().any(|view| view.id == id);
-        match self.scheduler.next(now, views, &waiting.demand()) {
+        match self.scheduler.next(now, views, &demand) {
             PathDecision::Path { id, max_bytes } if is_known(id) => Scheduled {
                 path: id,
                 max_bytes,
@@ -210,7 +219,7 @@ impl PolicyHost {
     }
 
     /// Queues the copies that the re-injector asked for, and reports back those that can't be sent: a
-    /// policy that asks for nonsense or without end harms only itself.
+    /// policy whose requests are invalid or without end harms only itself.
     fn queue_reinjections(&mut self, now: Instant, paths: &PathSet, monitor: &mut Monitor) {
         let mut rejections = Vec::new();
         for copy in self.buffers.need().reinjections.drain(..) {
@@ -294,8 +303,8 @@ pub(crate) struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// What waits, as schedulers see it.
-    fn demand(&self) -> Demand<'static> {
+    /// What waits, with these copies, as schedulers see it.
+    fn demand<'a>(&self, copies: &'a [CopyDemand]) -> Demand<'a> {
         let lost = self.streams.pending_retransmission_bytes();
         let new = self.streams.pending_bytes() - lost;
         let next = self.streams.next_demand();
@@ -307,7 +316,7 @@ impl Waiting<'_> {
             next_stream: next.as_ref().map(|next| next.stream),
             priority: next.as_ref().map(|next| next.priority),
             deadline: next.as_ref().and_then(|next| next.deadline),
-            ..Demand::nothing()
+            copies,
         }
     }
 }
@@ -332,6 +341,17 @@ impl Scheduled {
             max_bytes: ByteCount::MAX,
             wait_until: None,
         }
+    }
+}
+
+/// The bytes of the copies that wait, by target and rank.
+fn sum_copies(demand: &mut Vec<CopyDemand>, waiting: &VecDeque<Reinjection>) {
+    demand.clear();
+    for copy in waiting {
+        let bytes = ByteCount::new(copy.len.into());
+        CopyDemand::new(copy.target, bytes)
+            .rank(copy.rank)
+            .add_to(demand);
     }
 }
 

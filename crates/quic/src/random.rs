@@ -49,7 +49,7 @@ impl IdleMemory for Random {
 #[derive(Debug)]
 pub(crate) struct Generator {
     seed: [u8; 32],
-    /// Words drawn until the state was given up; 2^64 are never reached.
+    /// Words drawn until the state was released; 2^64 are never reached.
     drawn: u64,
     state: Option<Box<ChaCha20Rng>>,
 }

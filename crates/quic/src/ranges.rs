@@ -226,7 +226,7 @@ impl RangeSet {
         })
     }
 
-    /// Forgets everything.
+    /// Discards everything.
     pub fn clear(&mut self) {
         self.ranges.clear();
     }

@@ -32,7 +32,7 @@ pub struct ConnectionStats {
     /// Packets received and authenticated.
     pub packets_received: PacketCount,
     /// Ack-eliciting packets sent that are neither acknowledged nor lost, MTU probes left out (RFC 9002,
-    /// section 2). Bytes in flight without any are those of padded acknowledgements, which nobody
+    /// section 2). Bytes in flight without any are those of padded acknowledgements, which no peer
     /// acknowledges until something else is sent.
     pub packets_awaiting_acks: PacketCount,
     /// Packets that were thrown away: undecryptable, duplicate, malformed.
@@ -67,14 +67,14 @@ pub struct ConnectionStats {
     pub send_buffered: ByteCount,
     /// Stream bytes that wait to be read, gaps included; bounded by the receive windows.
     pub receive_buffered: ByteCount,
-    /// Streams whose sending was given up here, by the application, by a `STOP_SENDING` or because
+    /// Streams whose sending was abandoned here, by the application, by a `STOP_SENDING` or because
     /// they expired.
     pub streams_reset: u64,
     /// Streams whose sending the peer gave up.
     pub streams_reset_by_peer: u64,
     /// Of `streams_reset`, those that expired.
     pub streams_expired: u64,
-    /// Stream bytes that were given up when their streams expired, unsent ones included.
+    /// Stream bytes that were abandoned when their streams expired, unsent ones included.
     pub expired_bytes: ByteCount,
     /// DATAGRAM frames that were dropped unread because the queue was full.
     pub datagrams_dropped: u64,
@@ -108,7 +108,7 @@ pub struct ConnectionStats {
     pub paths: Vec<PathStats>,
 }
 
-/// What a connection counts itself; all else that [`ConnectionStats`] tells is asked of its parts.
+/// What a connection counts itself; all else in [`ConnectionStats`] is read from its parts.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) datagrams_sent: u64,

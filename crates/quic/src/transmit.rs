@@ -20,7 +20,7 @@ pub enum EcnCodepoint {
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct SocketId(pub u16);
 
-/// Our end of a path: a local socket, and the address there if it is known.
+/// The local end of a path: a local socket, and the address there if it is known.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct LocalAddress {
     /// The socket.
@@ -35,7 +35,7 @@ impl LocalAddress {
         Self { socket, ip: None }
     }
 
-    /// True if `other` is the same as far as both know.
+    /// True if `other` is the same where both are known.
     pub(crate) fn matches(&self, other: &Self) -> bool {
         self.socket == other.socket
             && (self.ip.is_none() || other.ip.is_none() || self.ip == other.ip)
@@ -47,7 +47,7 @@ impl LocalAddress {
 pub struct PathAddress {
     /// The peer's.
     pub remote: SocketAddr,
-    /// Ours.
+    /// The local end.
     pub local: LocalAddress,
 }
 
@@ -58,7 +58,7 @@ impl PathAddress {
     }
 
     /// True if `other` differs in a port at most (RFC 9000, section 9.4): it probably lies behind the
-    /// same network path. Of an unknown local address that can't be told.
+    /// same network path. For an unknown local address that can't be decided.
     pub(crate) fn is_same_host(&self, other: &Self) -> bool {
         let same_local = self.local == other.local
             || (self.local.ip.is_some() && self.local.ip == other.local.ip);
@@ -71,7 +71,7 @@ impl PathAddress {
 pub struct DatagramMeta {
     /// Sender.
     pub remote: SocketAddr,
-    /// Address it was sent to, if the socket tells.
+    /// Address it was sent to, if the socket reports it.
     pub local_ip: Option<IpAddr>,
     /// The socket that received it.
     pub socket: SocketId,

@@ -1,7 +1,7 @@
 //! The transport parameters that early data rely on (RFC 9000, section 7.4.1; RFC 9221, section 3;
 //! draft-ietf-quic-reliable-stream-reset-09, section 3).
 //!
-//! A client remembers the server's and keeps to them until the handshake is complete; a server that
+//! A client stores the server's and keeps to them until the handshake is complete; a server that
 //! accepts early data must not have lowered one of them meanwhile.
 
 use swiftwater_units::Side;
@@ -62,8 +62,8 @@ impl EarlyLimits {
     }
 }
 
-/// What a client keeps of an earlier session's parameters until the handshake tells the present ones;
-/// the rest, which must not be remembered, is at its default.
+/// What a client keeps of an earlier session's parameters until the handshake has the present ones;
+/// the rest, which must not be stored, is at its default.
 pub(crate) fn remembered(parameters: &TransportParameters) -> TransportParameters {
     TransportParameters {
         max_idle_timeout: parameters.max_idle_timeout,
@@ -130,7 +130,7 @@ mod tests {
     /// RFC 9000, section 7.4.1, and extensions whose documents say the same of theirs, or which
     /// early data have no use for.
     #[test]
-    fn what_is_remembered_is_what_the_rfc_lists() {
+    fn what_is_stored_is_what_the_rfc_lists() {
         let nothing = TransportParameters::default();
         let expected = TransportParameters {
             original_destination_connection_id: None,

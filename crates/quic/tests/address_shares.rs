@@ -28,7 +28,7 @@ fn a_client_alone_gets_half() {
 }
 
 #[test]
-fn greedy_clients_leave_room_for_a_newcomer() {
+fn clients_with_many_connections_leave_room_for_a_newcomer() {
     let mut shares = AddressShares::new(1000);
     for client in 0..5 {
         take_all(&mut shares, v4(client));

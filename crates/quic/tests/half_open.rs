@@ -1,5 +1,5 @@
 //! A hundred thousand first packets from clients that do not exist: what they cost the server, and
-//! that it serves everybody else meanwhile (RFC 9000, sections 8.1 and 21.3).
+//! that it serves all other clients meanwhile (RFC 9000, sections 8.1 and 21.3).
 //!
 //! Memory is the heap of endpoint and connections, counted by the allocator of this test; time is
 //! virtual.
@@ -145,7 +145,7 @@ impl Server {
         self.poll(now, handle)
     }
 
-    /// What a connection wants to send.
+    /// What a connection has to send.
     fn poll(&mut self, now: Instant, handle: ConnectionHandle) -> Vec<Vec<u8>> {
         let mut datagrams = Vec::new();
         let connection = self.connections.get_mut(&handle).unwrap();
@@ -164,7 +164,7 @@ impl Server {
         datagrams
     }
 
-    /// A datagram of somebody who does not exist, and never reads the answers.
+    /// A datagram of a client that does not exist, and never reads the answers.
     fn receive_spoofed(&mut self, now: Instant, n: u32, datagram: &[u8]) {
         self.received += datagram.len() as u64;
         let answers = self.receive(now, spoofed(n), datagram);
@@ -174,7 +174,7 @@ impl Server {
             .sum::<u64>();
     }
 
-    /// Lets time pass; nobody but the server acts.
+    /// Lets time pass; only the server acts.
     fn wait(&mut self, from: Instant, time: Duration) -> Instant {
         let end = from + time;
         let handles: Vec<_> = self.connections.keys().copied().collect();
@@ -241,7 +241,7 @@ impl Client {
         while let Some(transmit) = self.connection.poll_transmit(now, 1, &mut self.buf) {
             let datagram = self.buf[..transmit.size].to_vec();
             let answers = server.receive(now, self.address, &datagram);
-            self.hear(now, answers);
+            self.receive(now, answers);
         }
         let Some(stream) = self.stream else {
             return;
@@ -258,11 +258,11 @@ impl Client {
                 served.send_stream(stream).write(&bytes[..n]).unwrap();
             }
             let answers = server.poll(now, handle);
-            self.hear(now, answers);
+            self.receive(now, answers);
         }
     }
 
-    fn hear(&mut self, now: Instant, answers: Vec<Vec<u8>>) {
+    fn receive(&mut self, now: Instant, answers: Vec<Vec<u8>>) {
         for mut answer in answers {
             let meta = meta(server_address());
             let mut out = [0; 1500];
@@ -348,9 +348,9 @@ fn spoofed_flood(crypto: &Crypto) {
         }
     }
     let newcomer = newcomer.unwrap();
-    assert!(newcomer.echoed > 0, "nobody gets in");
+    assert!(newcomer.echoed > 0, "no newcomer is served");
     let stats = server.endpoint.stats();
-    // 1001 of them, the bystander and the newcomer; everybody else was asked for a token.
+    // 1001 of them, the bystander and the newcomer; all others were asked for a token.
     assert_eq!(stats.accepted, 1001 + 2);
     assert_eq!(stats.retries_sent, u64::from(FLOOD) - 1001 + 1);
     assert_eq!(server.endpoint.handshakes(), 1001);
@@ -438,7 +438,7 @@ fn a_token_that_is_replayed_opens_no_second_place() {
     let mut client = Client::new(&crypto, now, 6);
     let first = client.first(now);
     let answers = server.receive(now, client.address, &first);
-    client.hear(now, answers);
+    client.receive(now, answers);
     let second = client.first(now);
     server.receive(now, client.address, &second);
     assert_eq!(server.endpoint.handshakes(), 1);

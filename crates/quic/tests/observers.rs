@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use swiftwater_quic::observe::{Both, Observation, Observer, ObserverFactory, Owner};
 use swiftwater_units::{Instant, Side};
 
-/// Writes its name and the time of what it is told, on one side only.
+/// Writes its name and the time of what it receives, on one side only.
 #[derive(Clone, Debug)]
 struct Scribe {
     name: &'static str,
@@ -21,13 +21,13 @@ impl ObserverFactory for Scribe {
 
 impl Observer for Scribe {
     fn observe(&mut self, now: Instant, _: &Observation<'_>) {
-        let mut told = self.told.lock().expect("nobody panicked");
+        let mut told = self.told.lock().expect("no thread panicked");
         told.push((self.name, now.as_nanos()));
     }
 }
 
 #[test]
-fn both_are_told_in_order_and_each_on_its_side() {
+fn both_receive_everything_in_order_and_each_on_its_side() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let scribe = |name, side| -> Arc<dyn ObserverFactory> {
         let told = Arc::clone(&told);
@@ -43,7 +43,7 @@ fn both_are_told_in_order_and_each_on_its_side() {
                 observer.observe(Instant::from_nanos(nanos), &observation);
             }
         }
-        std::mem::take(&mut *told.lock().expect("nobody panicked"))
+        std::mem::take(&mut *told.lock().expect("no thread panicked"))
     };
     let same = Both(scribe("a", Side::Server), scribe("b", Side::Server));
     let order = [("a", 1), ("b", 1), ("a", 2), ("b", 2)];

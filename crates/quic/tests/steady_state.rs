@@ -112,7 +112,7 @@ fn memory_of_a_large_window_is_given_back_by_a_small_flow() {
 }
 
 #[test]
-fn memory_of_a_large_window_is_given_back_at_rest() {
+fn memory_of_a_large_window_is_released_when_idle() {
     let mut flow = Flow::new();
     flow.bursts(10, WINDOW as usize);
     let heap = allocation_counter::measure(|| flow.wire.client.connection().release_idle_memory());

@@ -89,7 +89,7 @@ fn datagrams(now: Instant, connection: &mut Connection) -> Vec<Vec<u8>> {
 enum Answer {
     /// A packet without a connection: Retry, or a refusal.
     Stateless(PacketType),
-    /// A connection, which sent so many bytes to a client that was silent from then on.
+    /// A connection, which sent so many bytes to a client that sent nothing from then on.
     Connection { bytes: usize },
 }
 
@@ -207,7 +207,7 @@ fn a_token_that_is_sent_again_lifts_no_limit() {
     assert!(without.is_limited(), "{without:?}");
     let first = present(&mut worker, second(3), 2, &token);
     assert!(first.is_unlimited(), "{first:?}");
-    // From other ports of the address, as somebody who forges it would send them.
+    // From other ports of the address, as an attacker who forges it would send them.
     for n in 0..20 {
         let again = present(&mut worker, second(4 + n), 3 + n as u16, &token);
         assert!(again.is_limited(), "{again:?}");
@@ -278,7 +278,7 @@ fn the_token_of_a_retry_that_is_sent_again_lifts_no_limit() {
     }
 }
 
-/// With the least memory, a server that has accepted more clients with tokens than it can remember.
+/// With the least memory, a server that has accepted more clients with tokens than it can record.
 #[test]
 fn a_full_record_accepts_no_token_twice() {
     let mut config = endpoint_config(1);

@@ -115,7 +115,7 @@ fn handshake_through_retry() {
 }
 
 #[test]
-fn the_peer_hears_why_the_application_closed() {
+fn the_peer_receives_why_the_application_closed() {
     let mut wire = Wire::new(true, RetryPolicy::Never);
     establish(&mut wire);
     let now = wire.now;
@@ -131,14 +131,14 @@ fn the_peer_hears_why_the_application_closed() {
 }
 
 /// A connection that has sent a little when its process is stopped.
-fn asleep_for(pause: Duration) -> Wire {
+fn paused_for(pause: Duration) -> Wire {
     let mut wire = Wire::new(false, RetryPolicy::Never);
     establish(&mut wire);
     transfer(&mut wire, 10_000);
     let id = wire.client.connection().open(Dir::Uni).unwrap();
     let connection = wire.client.connection();
     connection.send_stream(id).write(&[7; 5000]).unwrap();
-    wire.client_sleeps(pause);
+    wire.client_pauses(pause);
     wire
 }
 
@@ -147,7 +147,7 @@ fn asleep_for(pause: Duration) -> Wire {
 #[test]
 fn a_pause_of_the_process_is_no_round_trip() {
     for seconds in [2, 10, 25] {
-        let mut wire = asleep_for(Duration::from_secs(seconds));
+        let mut wire = paused_for(Duration::from_secs(seconds));
         wire.step(Duration::ZERO);
         let stats = wire.client.connection().stats();
         assert!(stats.paths[0].smoothed_rtt < Duration::from_millis(100));
@@ -158,10 +158,10 @@ fn a_pause_of_the_process_is_no_round_trip() {
     }
 }
 
-/// Packets that came in time, but are looked at after the idle timeout, don't keep the connection.
+/// Packets that came before the idle timeout, but are processed after it, don't keep the connection.
 #[test]
 fn packets_after_the_idle_timeout_are_too_late() {
-    let mut wire = asleep_for(Duration::from_secs(31));
+    let mut wire = paused_for(Duration::from_secs(31));
     wire.step(Duration::ZERO);
     let reason = wire.client.connection().close_reason().cloned();
     assert_eq!(reason, Some(ConnectionError::TimedOut));

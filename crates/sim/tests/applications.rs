@@ -134,7 +134,7 @@ fn nothing_is_left_of_connections_that_are_done() {
 }
 
 #[test]
-fn totals_know_losses_of_connections_that_are_gone() {
+fn totals_contain_losses_of_connections_that_are_gone() {
     let mut two = two(fast().loss(LossModel::Bernoulli(0.05)));
     transfers(&mut two, &[(0, 300_000), (10, 300_000)]);
     two.network.run_until(at(100));

@@ -123,7 +123,7 @@ fn assert_unlinkable(seen: &Sightings) {
 }
 
 #[test]
-fn a_client_moves_in_the_middle_of_a_transfer_and_nobody_can_link_the_two_paths() {
+fn a_client_moves_in_the_middle_of_a_transfer_and_the_two_paths_cannot_be_linked() {
     for cipher in [Cipher::Null, Cipher::Tls] {
         for direction in BOTH {
             let mut pair = connected(Pair::builder().cipher(cipher).link(link(10, 20)));
@@ -310,7 +310,7 @@ fn moving_back_and_forth_under_loss() {
 }
 
 #[test]
-fn a_second_wish_replaces_the_first() {
+fn a_second_request_replaces_the_first() {
     let mut pair = usual();
     let first = second(&mut pair, away());
     let third = second(&mut pair, ([192, 0, 2, 201], 50_000).into());
@@ -351,7 +351,7 @@ fn rebinding_at_once_saves_a_connection_whose_address_is_gone() {
 }
 
 #[test]
-fn rebinding_to_a_dead_path_is_told() {
+fn rebinding_to_a_path_that_fails_is_reported() {
     let mut pair = usual();
     let other = second(&mut pair, away());
     cut(&mut pair, other, away());
@@ -388,7 +388,7 @@ fn nothing_moves_before_the_handshake_is_confirmed() {
 }
 
 #[test]
-fn what_cannot_move_says_why() {
+fn what_cannot_migrate_has_an_error() {
     let mut pair = usual();
     let other = second(&mut pair, away());
     let now = pair.now();
@@ -463,7 +463,7 @@ fn a_nat_may_rebind_while_the_client_migrates() {
 }
 
 #[test]
-fn the_server_asks_the_old_path_whether_the_client_really_left() {
+fn the_server_validates_the_old_path_after_a_migration() {
     let mut pair = usual();
     let home = pair.address(Side::Client);
     let other = second(&mut pair, away());

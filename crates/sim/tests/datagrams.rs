@@ -62,7 +62,7 @@ fn datagrams_arrive_in_both_directions_in_order() {
 }
 
 #[test]
-fn an_event_tells_of_the_first_unread_datagram() {
+fn an_event_reports_the_first_unread_datagram() {
     let mut pair = connected(Pair::builder().link(link(20, 20)));
     let told = |pair: &Pair| {
         count(pair, Side::Server, |event| {
@@ -164,7 +164,7 @@ fn before_the_handshake_they_are_refused() {
 }
 
 #[test]
-fn the_sending_queue_is_bounded_and_tells_of_room() {
+fn the_sending_queue_is_bounded_and_reports_room() {
     let mut pair = connected(
         Pair::builder()
             .link(link(5, 20))
@@ -385,7 +385,7 @@ fn more_urgent_datagrams_overtake() {
     assert!(read.into_iter().eq(urgent.chain(others)));
 }
 
-/// Every fate that the client was told, by key.
+/// Every fate that was reported to the client's application, by key.
 fn fates(pair: &Pair) -> Vec<(u64, DatagramFate)> {
     let fate = |event: &Event| match *event {
         Event::DatagramFate { key, fate } => Some((key, fate)),

@@ -88,7 +88,7 @@ fn a_path_that_works_is_never_probed() {
     assert!(pings(&pair, Side::Client) <= stats.packets_sent.get() / 100);
     pair.advance(secs(5));
     let before = support::SIDES.map(|side| pings(&pair, side));
-    // A request that is answered in time, and then nothing.
+    // A request that is answered at once, and then nothing.
     let id = request(&mut pair);
     pair.server().send_stream(id).write(b"a response").unwrap();
     pair.server().send_stream(id).finish().unwrap();
@@ -108,7 +108,7 @@ fn a_server_that_takes_its_time_is_asked_less_and_less() {
     request(&mut pair);
     let start = pair.stats(Side::Client).datagrams_sent;
     pair.advance(secs(25));
-    // After 1, 2, 4 and 8 seconds of silence.
+    // After 1, 2, 4 and 8 seconds without a packet.
     assert_eq!(pings(&pair, Side::Client), 4);
     let sent = pair.stats(Side::Client).datagrams_sent - start;
     assert!(sent <= 6, "{sent}");

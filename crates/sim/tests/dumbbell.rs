@@ -91,7 +91,7 @@ fn sized_flows_finish_and_end_the_run() {
 }
 
 #[test]
-fn random_loss_is_told_apart_from_queue_loss() {
+fn random_loss_is_distinguished_from_queue_loss() {
     let mut dumbbell = base(&["cubic"]);
     dumbbell.buffer = Buffer::Unlimited;
     dumbbell.loss = LossModel::Bernoulli(0.01);
@@ -168,7 +168,7 @@ fn the_json_has_the_documented_fields() {
 }
 
 #[test]
-fn nonsense_is_refused_with_the_reason() {
+fn invalid_settings_are_refused_with_the_reason() {
     let refused = |change: fn(&mut Dumbbell)| {
         let mut dumbbell = base(&["cubic"]);
         change(&mut dumbbell);

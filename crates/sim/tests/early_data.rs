@@ -308,7 +308,7 @@ fn early_data_are_accepted_by_a_server_with_higher_limits() {
 }
 
 #[test]
-fn clients_keep_to_remembered_limits_and_then_to_the_present_ones() {
+fn clients_keep_to_stored_limits_and_then_to_the_present_ones() {
     let world = null_world();
     let small = |config: &mut TransportConfig| config.max_concurrent_uni_streams = 3;
     let first = world.visit(1, EarlyData::Accept).server_config(small);
@@ -558,7 +558,7 @@ fn a_server_that_sends_early_keeps_to_the_amplification_limit() {
         pair.record(Direction::ToServer),
         pair.record(Direction::ToClient),
     );
-    // The client falls silent after its first flight.
+    // The client sends nothing after its first flight.
     drop_if(&mut pair, Direction::ToServer, |datagram| {
         datagram.index > 0
     });
@@ -621,7 +621,7 @@ fn servers_that_change_the_version_reject_early_data() {
 }
 
 #[test]
-fn early_data_of_a_version_that_the_server_does_not_speak_are_sent_anew() {
+fn early_data_of_a_version_that_the_server_does_not_support_are_sent_anew() {
     for world in worlds() {
         world.meet();
         let mut pair = world

@@ -113,7 +113,7 @@ fn validation_succeeds_on_a_clean_path() {
 }
 
 #[test]
-fn disorder_and_loss_are_no_reason_to_give_up() {
+fn disorder_and_loss_do_not_end_ecn() {
     for seed in 0..20 {
         let mut rough = link(10, 20)
             .loss(swiftwater_link::LossModel::Bernoulli(0.05))
@@ -342,7 +342,7 @@ fn t14_counts_in_reordered_acks_are_no_validation_failure() {
 }
 
 #[test]
-fn any_number_of_timeouts_may_follow_once_marks_are_given_up() {
+fn any_number_of_timeouts_may_follow_once_marking_ended() {
     let mut pair = Pair::builder().link(link(10, 20)).build().unwrap();
     pair.tap(Direction::ToServer, |datagram| match *datagram.ecn {
         Ecn::NotEct => Verdict::Pass,
@@ -394,7 +394,7 @@ fn states_of_client(harm: impl Fn(&mut TapDatagram<'_>) -> Verdict + 'static) ->
 }
 
 #[test]
-fn observers_hear_what_a_path_does_with_marks() {
+fn observers_receive_what_a_path_does_with_marks() {
     let kept = states_of_client(|_| Verdict::Pass);
     assert_eq!(kept, [EcnState::Capable]);
     let cleared = states_of_client(|datagram| {

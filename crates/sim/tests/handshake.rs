@@ -1,4 +1,4 @@
-//! Handshakes on bad networks: each packet lost, heavy loss, damage, long round trips, silence, and
+//! Handshakes on bad networks: each packet lost, heavy loss, damage, long round trips, no answers, and
 //! what an unvalidated address may cost.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
@@ -257,7 +257,7 @@ fn a_round_trip_beyond_the_probe_timeout_only_costs_copies() {
 }
 
 #[test]
-fn silence_ends_the_handshake_at_the_configured_time() {
+fn a_handshake_without_answers_ends_at_the_configured_time() {
     for timeout in [secs(3), secs(10), secs(25)] {
         let mut pair = Pair::builder()
             .client_config(|config| config.handshake_timeout = timeout)
@@ -278,7 +278,7 @@ fn silence_ends_the_handshake_at_the_configured_time() {
 }
 
 #[test]
-fn a_server_forgets_a_client_that_fell_silent() {
+fn a_server_discards_a_client_that_stopped_sending() {
     let mut pair = Pair::builder()
         .server_config(|config| config.handshake_timeout = secs(4))
         .build()
@@ -401,7 +401,7 @@ fn a_short_first_datagram_starts_nothing() {
 }
 
 #[test]
-fn no_common_application_protocol_is_told_to_both() {
+fn no_common_application_protocol_is_reported_to_both() {
     let null: ClientConfig = ClientConfig {
         crypto: Arc::new(NullClient::new(["other"])),
         transport: Arc::default(),
@@ -459,7 +459,7 @@ fn a_certificate_of_another_root_is_refused() {
 }
 
 #[test]
-fn an_answer_to_somebody_else_changes_nothing() {
+fn an_answer_to_another_attempt_changes_nothing() {
     // A datagram of another connection's server, sent to the client by mistake, changes nothing.
     let mut first = Pair::builder().seed(99).build().unwrap();
     let answers = first.record(Direction::ToClient);

@@ -115,7 +115,7 @@ const ASKED: [fn(u64) -> [bool; 2]; 3] = [
 ];
 
 #[test]
-fn a_rest_while_something_is_on_its_way_changes_nothing() {
+fn releasing_memory_while_something_is_on_its_way_changes_nothing() {
     for seed in 0..12 {
         let cipher = [Cipher::Null, Cipher::Tls][seed as usize / 4 % 2];
         let restless = life(seed, cipher, Rests::Never, ASKED[0]);
@@ -132,7 +132,7 @@ fn a_rest_while_something_is_on_its_way_changes_nothing() {
 
 /// State about acknowledgements of its own ACKs is released then; everything else continues.
 #[test]
-fn a_rest_at_any_moment_loses_nothing() {
+fn releasing_memory_at_any_moment_loses_nothing() {
     for seed in 0..12 {
         let cipher = [Cipher::Tls, Cipher::Null][seed as usize / 4 % 2];
         for asked in ASKED {

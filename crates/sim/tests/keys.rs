@@ -57,7 +57,7 @@ fn either_side_can_update_in_the_middle_of_a_transfer() {
 }
 
 #[test]
-fn keys_that_were_given_up_come_back_as_they_were() {
+fn keys_that_were_released_are_derived_again_as_they_were() {
     for cipher in CIPHERS {
         let mut pair = connected(Pair::builder().cipher(cipher).link(link(10, 20)));
         pair.advance(secs(1));

@@ -42,7 +42,7 @@ fn application(code: u64, reason: &[u8]) -> ConnectionError {
     }
 }
 
-fn told_of_end(pair: &Pair, side: Side) -> usize {
+fn end_events(pair: &Pair, side: Side) -> usize {
     count(pair, side, |event| matches!(event, Event::Closed { .. }))
 }
 
@@ -83,7 +83,7 @@ fn the_smaller_idle_timeout_counts_for_both() {
                 pair.connection(side).unwrap().is_drained(),
                 "nothing is left to do"
             );
-            assert_eq!(told_of_end(&pair, side), 1);
+            assert_eq!(end_events(&pair, side), 1);
         }
         assert_eq!(
             sent,
@@ -200,7 +200,7 @@ fn code_and_reason_reach_the_other_side() {
                 assert_eq!(reason(&pair, other(side)), Some(application(code, text)));
                 assert!(pair.run_to_end());
                 for side in SIDES {
-                    assert_eq!(told_of_end(&pair, side), 1);
+                    assert_eq!(end_events(&pair, side), 1);
                     assert_eq!(pair.events(side).last(), Some(&Event::Drained));
                 }
             }
@@ -259,8 +259,8 @@ fn a_lost_close_is_repeated_for_a_peer_that_goes_on() {
 }
 
 #[test]
-fn a_peer_that_never_hears_the_close_times_out_or_is_reset() {
-    // Silent: it times out.
+fn a_peer_that_never_receives_the_close_times_out_or_is_reset() {
+    // Without a packet: it times out.
     let mut pair =
         connected(Pair::builder().both_configs(|config| config.max_idle_timeout = Some(secs(3))));
     pair.drop_next(Direction::ToServer);
@@ -268,7 +268,7 @@ fn a_peer_that_never_hears_the_close_times_out_or_is_reset() {
     let end = run_to_close(&mut pair, Side::Server);
     assert_eq!(reason(&pair, Side::Server), Some(ConnectionError::TimedOut));
     assert!(end < Instant::from_millis(3_500), "{end}");
-    // With something to say after the server has forgotten the connection: a stateless reset.
+    // With something to send after the server has discarded the connection: a stateless reset.
     let mut pair = connected(Pair::builder());
     pair.drop_next(Direction::ToClient);
     close(&mut pair, Side::Server, 5, b"");
@@ -319,7 +319,7 @@ fn both_close_at_once() {
                 reason(&pair, side),
                 Some(ConnectionError::LocallyClosed { code })
             );
-            assert_eq!(told_of_end(&pair, side), 1);
+            assert_eq!(end_events(&pair, side), 1);
         }
         for (direction, before) in BOTH.into_iter().zip(before) {
             let sent = pair.offered(direction) - before;
@@ -374,7 +374,7 @@ fn a_close_during_the_handshake_reaches_the_other_side() {
         assert!(pair.now() < Instant::from_millis(50), "{}", pair.now());
         assert!(pair.run_to_end());
 
-        // It gives up when it is complete but the server is not.
+        // It closes when it is complete but the server is not.
         let mut pair = Pair::builder()
             .cipher(cipher)
             .link(link(10, 20))
@@ -463,7 +463,7 @@ fn a_restarted_peer_resets_a_connection_under_traffic() {
             pair.advance(millis(700));
             pair.restart(Side::Server);
             let start = pair.now();
-            // A client that only receives notices when it has something to say.
+            // A client that only receives detects it when it has something to send.
             pair.client().ping();
             let end = run_to_close(&mut pair, Side::Client);
             assert_eq!(
@@ -479,7 +479,7 @@ fn a_restarted_peer_resets_a_connection_under_traffic() {
             let host = pair.host(Side::Server);
             let stats = pair.network().endpoint_stats(host);
             assert!(stats.resets_sent >= 1);
-            assert_eq!(told_of_end(&pair, Side::Client), 1);
+            assert_eq!(end_events(&pair, Side::Client), 1);
             // A new connection to the restarted server works.
             let handle = pair.start().unwrap();
             pair.advance(millis(300));

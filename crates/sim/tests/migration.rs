@@ -43,7 +43,7 @@ fn moves(pair: &Pair) -> Vec<SocketAddr> {
 
 /// Adds the attacker's address to the network, so that datagrams to it are visible on the server's
 /// link; returns the bytes sent there.
-fn watch_stranger(pair: &mut Pair) -> Rc<RefCell<u64>> {
+fn count_at_foreign_address(pair: &mut Pair) -> Rc<RefCell<u64>> {
     let server = pair.host(Side::Server);
     let network = pair.network();
     let host = network.add_host(HostConfig::default());
@@ -244,7 +244,7 @@ fn migration_that_is_switched_off_is_ignored() {
 fn a_copy_from_elsewhere_that_comes_second_is_nothing() {
     let mut pair = connected(Pair::builder().link(link(10, 20)));
     let home = pair.address(Side::Client);
-    let to_stranger = watch_stranger(&mut pair);
+    let to_stranger = count_at_foreign_address(&mut pair);
     let sent = pair.record(Direction::ToServer);
     for direction in BOTH {
         pair.start_transfer(1_000_000, direction);
@@ -272,7 +272,7 @@ fn a_copy_from_elsewhere_that_comes_first_does_not_steal_the_connection() {
         let clean = undisturbed(direction, 2_000_000);
         let mut pair = connected(Pair::builder().link(link(10, 20)));
         let home = pair.address(Side::Client);
-        let to_stranger = watch_stranger(&mut pair);
+        let to_stranger = count_at_foreign_address(&mut pair);
         let sent = pair.record(Direction::ToServer);
         let id = pair.start_transfer(2_000_000, direction);
         let mut injected = 0;
@@ -306,9 +306,9 @@ fn a_copy_from_elsewhere_that_comes_first_does_not_steal_the_connection() {
 fn a_stolen_packet_costs_an_idle_connection_nothing_but_time() {
     let mut pair = connected(Pair::builder().link(link(10, 20)));
     let home = pair.address(Side::Client);
-    let to_stranger = watch_stranger(&mut pair);
+    let to_stranger = count_at_foreign_address(&mut pair);
     pair.advance(secs(1));
-    // The original never arrives, and the client stays silent for long.
+    // The original never arrives, and the client sends nothing for long.
     let sent = pair.record(Direction::ToServer);
     let until = pair.now() + secs(4);
     drop_if(&mut pair, Direction::ToServer, move |datagram| {
@@ -376,7 +376,7 @@ fn a_new_address_gets_three_times_what_it_sent_until_it_answers() {
 fn garbage_from_elsewhere_moves_nothing() {
     let mut pair = connected(Pair::builder().link(link(10, 20)));
     let home = pair.address(Side::Client);
-    let to_stranger = watch_stranger(&mut pair);
+    let to_stranger = count_at_foreign_address(&mut pair);
     let sent = pair.record(Direction::ToServer);
     for direction in BOTH {
         pair.start_transfer(500_000, direction);
@@ -478,7 +478,7 @@ fn moved_behind_a_narrow_path(until: Duration) -> Pair {
 }
 
 #[test]
-fn a_path_that_carries_no_full_datagrams_is_given_up() {
+fn a_path_that_carries_no_full_datagrams_is_abandoned() {
     let mut pair = moved_behind_a_narrow_path(secs(3_600));
     let end = support::run_to_close(&mut pair, Side::Client);
     let reason = reason(&pair, Side::Client);

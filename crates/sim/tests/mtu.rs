@@ -128,7 +128,7 @@ fn wide_paths_are_found_too() {
 }
 
 #[test]
-fn every_controller_lives_with_a_search() {
+fn every_controller_tolerates_mtu_discovery() {
     let controllers: [Arc<dyn ControllerFactory>; 3] = [
         Arc::new(CubicConfig::default()),
         Arc::new(NewRenoConfig::default()),
@@ -255,7 +255,7 @@ fn outages_and_loss_are_no_black_holes() {
 }
 
 #[test]
-fn nobody_probes_without_much_to_say() {
+fn no_probes_without_much_to_send() {
     let mut pair = over(1472)
         .both_configs(|config| config.keep_alive_interval = Some(secs(10)))
         .build()
@@ -543,7 +543,7 @@ impl Observer for Sizes {
 }
 
 #[test]
-fn observers_hear_of_sizes() {
+fn observers_receive_sizes() {
     let sizes = Sizes::default();
     let watch: Arc<dyn ObserverFactory> = Arc::new(sizes.clone());
     let mut pair = over(1472)

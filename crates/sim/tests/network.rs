@@ -117,7 +117,7 @@ fn routes_take_the_fewest_links() {
 }
 
 #[test]
-fn datagrams_to_nobody_are_counted() {
+fn datagrams_without_a_receiver_are_counted() {
     let (mut network, _, _, clients) = star(1);
     let nobody = ([10, 9, 9, 9], 1).into();
     let sender = BulkSender::new(configs().0, nobody, Instant::ZERO, None);

@@ -48,7 +48,7 @@ fn the_first_bytes_arrive_whatever_is_lost() {
         assert_eq!(read.end, Some(Err(ReadError::Reset(9))));
         assert!(read.data.len() >= 100_000, "{} bytes", read.data.len());
         assert!(read.data[..] == data[..read.data.len()]);
-        // Both ends forget the stream, so that another one can take its place.
+        // Both ends discard the stream, so that another one can take its place.
         pair.advance(secs(5));
         assert_eq!(pair.stats(Side::Client).send_buffered, ByteCount::ZERO);
         assert_eq!(pair.stats(Side::Server).receive_buffered, ByteCount::ZERO);
@@ -58,7 +58,7 @@ fn the_first_bytes_arrive_whatever_is_lost() {
 }
 
 #[test]
-fn a_promise_can_be_lowered_on_the_way() {
+fn a_reliable_size_can_be_lowered_on_the_way() {
     for seed in 0..5 {
         let mut pair = connected(lossy().seed(seed));
         let mut hands = Hands::default();
@@ -138,7 +138,7 @@ impl Observer for Ear {
 }
 
 #[test]
-fn late_frames_are_given_up_and_their_headers_are_not() {
+fn late_frames_are_abandoned_and_their_headers_are_not() {
     const HEADER: usize = 50;
     let resets = Resets::default();
     let factory: Arc<dyn ObserverFactory> = Arc::new(resets.clone());

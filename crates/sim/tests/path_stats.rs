@@ -76,7 +76,7 @@ fn a_path_can_be_sampled_while_it_carries_a_flow() {
 }
 
 #[test]
-fn the_rate_in_force_is_told_also_where_it_comes_from_the_window() {
+fn the_rate_in_force_is_reported_also_where_it_comes_from_the_window() {
     for sample in samples(&dumbbell("cubic")).iter().skip(50) {
         let rate = sample.pacing_rate.unwrap().as_bps() as f64;
         let window = 8.0 * sample.cwnd.get() as f64 / sample.smoothed_rtt.as_secs_f64();

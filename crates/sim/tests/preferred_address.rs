@@ -142,7 +142,7 @@ fn a_client_takes_the_family_that_it_came_with() {
 }
 
 #[test]
-fn a_client_stays_where_it_is_if_nobody_answers_at_the_preferred_address() {
+fn a_client_stays_where_it_is_without_an_answer_from_the_preferred_address() {
     let mut pair = builder(&[v4()]).build().unwrap();
     let home = pair.address(Side::Server);
     assert!(pair.connect());
@@ -161,7 +161,7 @@ fn a_client_stays_where_it_is_if_nobody_answers_at_the_preferred_address() {
 }
 
 #[test]
-fn a_client_may_ignore_the_wish() {
+fn a_client_may_ignore_the_preferred_address() {
     let (mut pair, _) = listening(
         builder(&[v4()]).client_config(|config| config.use_preferred_address = false),
         v4(),
@@ -180,7 +180,7 @@ fn a_client_may_ignore_the_wish() {
 }
 
 #[test]
-fn the_server_speaks_from_its_old_address_until_the_client_has_moved() {
+fn the_server_sends_from_its_old_address_until_the_client_has_moved() {
     let (mut pair, there) = listening(builder(&[v4()]), v4());
     let from_there = pair.network().record(there.uplink);
     // Nothing but the client's first challenge arrives there.

@@ -78,7 +78,7 @@ fn flow_queues_even_out_round_trip_times() {
 }
 
 #[test]
-fn the_log_learns_of_packets_dropped_late() {
+fn packets_dropped_late_are_logged() {
     for queue in every_aqm() {
         // Without ECN, so that they are dropped.
         let mut dumbbell = deep(2, queue);

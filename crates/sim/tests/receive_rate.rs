@@ -143,7 +143,7 @@ fn small_windows_and_losses_do_not_stop_it() {
 }
 
 #[test]
-fn an_idle_connection_stays_asleep() {
+fn an_idle_connection_has_no_wakeups() {
     let mut pair = Pair::builder()
         .link(link(20, 10))
         .client_config(|config| config.receive_rate = Some(Bandwidth::from_mbps(1)))

@@ -26,7 +26,7 @@ fn works(pair: &mut Pair) -> bool {
 }
 
 #[test]
-fn a_retry_that_comes_too_late_is_told_so() {
+fn a_retry_that_comes_too_late_is_reported_so() {
     for cipher in [Cipher::Null, Cipher::Tls] {
         let mut pair = Pair::builder()
             .cipher(cipher)
@@ -122,7 +122,7 @@ fn negotiation(first: &[u8], versions: &[u32]) -> Vec<u8> {
 }
 
 #[test]
-fn version_negotiation_that_lists_our_version_or_comes_late_is_ignored() {
+fn version_negotiation_that_lists_the_version_in_use_or_comes_late_is_ignored() {
     let mut pair = Pair::builder().build().unwrap();
     let sent = pair.record(Direction::ToServer);
     pair.start().unwrap();

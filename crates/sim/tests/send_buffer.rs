@@ -94,7 +94,7 @@ fn a_fast_path_is_filled_as_before() {
 
 /// Blocked writers are served in the order of sending: a late urgent one doesn't wait for many others.
 #[test]
-fn the_most_urgent_writer_is_told_first() {
+fn the_most_urgent_writer_is_woken_first() {
     let mut pair = Pair::builder().link(link(2, 20)).build().unwrap();
     assert!(pair.connect());
     for _ in 0..50 {

@@ -106,7 +106,7 @@ fn a_side_that_does_not_spin_stops_the_wave() {
 }
 
 #[test]
-fn some_connections_are_quiet_though_they_may_spin() {
+fn some_connections_do_not_spin_though_they_may() {
     // Both ends must spin: (15/16)^2 of all connections, about 53 of 60.
     let spinning = (0..60)
         .filter(|&seed| {

@@ -358,7 +358,7 @@ fn the_more_urgent_go_first() {
 }
 
 #[test]
-fn an_endless_urgent_stream_starves_nobody() {
+fn an_endless_urgent_stream_starves_no_other() {
     let shares = |share| {
         let mut pair = connected(
             Pair::builder()
@@ -472,7 +472,7 @@ fn a_late_urgent_stream_overtakes() {
 }
 
 #[test]
-fn a_reset_tells_its_code_and_frees_the_stream() {
+fn a_reset_delivers_its_code_and_frees_the_stream() {
     for loss in [0.0, 0.3] {
         let mut pair = connected(
             Pair::builder()
@@ -511,7 +511,7 @@ fn a_reset_tells_its_code_and_frees_the_stream() {
 }
 
 #[test]
-fn a_stop_tells_its_code_and_ends_the_sending() {
+fn a_stop_delivers_its_code_and_ends_the_sending() {
     for loss in [0.0, 0.3] {
         let mut pair = connected(
             Pair::builder()

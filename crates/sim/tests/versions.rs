@@ -110,7 +110,7 @@ fn servers_choose_among_compatible_versions_without_a_round_trip() {
 }
 
 #[test]
-fn a_client_that_begins_in_another_version_than_it_likes_best() {
+fn a_client_that_begins_in_another_version_than_its_preferred_one() {
     for cipher in CIPHERS {
         for (server, expected, negotiated) in [
             (vec![VERSION_2, VERSION_1], VERSION_2, 0),
@@ -407,7 +407,7 @@ impl Observer for Ear {
 }
 
 #[test]
-fn observers_hear_of_the_version() {
+fn observers_receive_the_version() {
     for (client, server, expected) in [
         (
             vec![VERSION_1],

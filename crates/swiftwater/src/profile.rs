@@ -41,7 +41,7 @@ pub enum Profile {
     /// bandwidth has grown since 10 packets were chosen.
     Live,
     /// Calls, remote desktops, games: little data with low latency. Acknowledgements are sent after
-    /// a short delay, buffers are small, and the path is kept alive.
+    /// a short delay, buffers are small, and idle paths carry keep-alives.
     Interactive,
     /// Large files over fast or long paths: windows for 64 MiB in flight, such as 1 Gbit/s at
     /// 500 ms.

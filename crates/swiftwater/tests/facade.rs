@@ -391,13 +391,13 @@ async fn versions_of_quic_are_chosen_by_the_server_and_fallen_back_to() {
 }
 
 #[tokio::test]
-async fn versions_that_nobody_speaks_are_refused() {
+async fn versions_that_are_not_supported_are_refused() {
     let client = client().versions([7]).build();
     assert!(matches!(client, Err(BuildError::Version(7))));
 }
 
 #[tokio::test]
-async fn clients_begin_only_in_a_version_that_they_speak() {
+async fn clients_begin_only_in_a_version_that_they_support() {
     use swiftwater::{VERSION_1, VERSION_2};
 
     let chosen = |first| client().versions([VERSION_2]).first_version(first).build();

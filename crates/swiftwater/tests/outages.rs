@@ -56,7 +56,7 @@ fn calls_resume_within_two_round_trips_and_200_ms() {
 
 /// What a dead path carries: no more than two packets per timeout for 12 s, then ever less.
 #[test]
-fn probes_of_a_dead_path_are_bounded() {
+fn probes_of_a_failed_path_are_bounded() {
     for profile in [Profile::Live, Profile::Interactive] {
         let outage = |length| {
             let outage = Outage {

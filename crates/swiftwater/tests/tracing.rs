@@ -40,7 +40,7 @@ fn field(line: &str, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn both_ends_of_a_connection_tell_what_becomes_of_it() {
+async fn both_ends_of_a_connection_report_its_end() {
     let lines = Lines::default();
     let writer = lines.clone();
     tracing_subscriber::fmt()

@@ -153,7 +153,7 @@ impl Frames {
     }
 
     /// Removes frames at the front that are complete or, with `age`, older than that.
-    pub(super) fn forget(&mut self, now: Instant, age: Option<Duration>) {
+    pub(super) fn discard(&mut self, now: Instant, age: Option<Duration>) {
         while let Some(frame) = self.list.front() {
             let old = age.is_some_and(|age| now.saturating_since(frame.born) > age);
             if !frame.is_complete() && !old {

@@ -175,7 +175,7 @@ impl SentPackets {
             }
         }
         self.skip_settled();
-        self.forget(now);
+        self.discard(now);
     }
 
     fn skip_settled(&mut self) {
@@ -188,7 +188,7 @@ impl SentPackets {
         }
     }
 
-    fn forget(&mut self, now: Instant) {
+    fn discard(&mut self, now: Instant) {
         while let Some(sent) = self.packets.front() {
             let old = match sent.state {
                 State::InFlight => false,

@@ -17,7 +17,7 @@ use super::model::LossModel;
 /// Least time threshold of RFC 9002 (its kGranularity).
 const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// A slow average with less than this of a lost packet left in it remembers no loss.
+/// A slow average with less than this of a lost packet left in it counts as without loss.
 const FORGOTTEN: f64 = 0.5;
 
 /// What a decision came to.

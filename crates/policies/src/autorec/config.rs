@@ -136,7 +136,7 @@ tunable!(AutoRecConfig {
     "alpha" => tolerances.alpha in Duration::ZERO..=Duration::from_secs(60),
         "recovery latency to aim for";
     "beta" => tolerances.beta in 0.0..=10.0, "most replicas per packet sent for the first time";
-    "gamma" => tolerances.gamma in 0.0..=1.0, "largest share of goodput to give up";
+    "gamma" => tolerances.gamma in 0.0..=1.0, "largest tolerated reduction of goodput";
     "max-level" => max_level in 0..=20, "most replicas per lost data range";
     "level" => fixed_level in OrNone(0..=20), "replicas per lost data range, whatever is measured";
     "interval-rtts" => interval_rtts in 1..=100, "length of a decision interval in round-trip times";

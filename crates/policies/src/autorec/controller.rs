@@ -1,7 +1,7 @@
 //! The reinjection controller (AutoRec, section V-B): decides when a copy leaves.
 //!
-//! In off-mode, the longest silent data range gets a copy whenever the transport has room; beside new data, every
-//! data range that was silent for `T_thres`. A copy asked for counts once it has left; until then its
+//! In off-mode, the data range without a copy for longest gets a copy whenever the transport has room; beside new data, every
+//! data range without a copy for `T_thres`. A copy asked for counts once it has left; until then its
 //! data range asks for no other.
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::adapter::RedundancyAdapter;
 use super::config::{AutoRecConfig, Watch};
 use super::queue::ReinjectionQueue;
 use super::spending::Spending;
-use crate::reinjectors::ReinjectorFactory;
+use crate::reinjector_factory::ReinjectorFactory;
 
 /// AutoRec on a connection.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ impl AutoRec {
         out.extend(self.queue.take_head().map(|range| range.reinjection()));
     }
 
-    /// Time has come: all that were silent for too long. Whatever was held may leave when the
+    /// The deadline has come: all without a copy for too long. Whatever was held may leave when the
     /// transport asks again.
     fn use_timer(&mut self, now: Instant, out: &mut Vec<Reinjection>) {
         if self.held_until.is_some_and(|until| until <= now) {

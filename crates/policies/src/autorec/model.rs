@@ -124,7 +124,7 @@ pub struct Tolerances {
     pub alpha: Duration,
     /// Replicas per packet sent for the first time, 0 or more; never exceeded by intent.
     pub beta: f64,
-    /// Share of goodput given up, 0 to 1; never exceeded by intent.
+    /// Reduction of goodput, as a share from 0 to 1; the target is never exceeded by intent.
     pub gamma: f64,
 }
 

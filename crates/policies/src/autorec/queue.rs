@@ -57,7 +57,7 @@ impl ReinjectionQueue {
         self.data.get(range).map(|replicas| replicas.sent)
     }
 
-    /// The data range that has been silent longest, and when its newest copy left.
+    /// The data range without a copy for longest, and when its newest copy left.
     pub fn head(&self) -> Option<(DataRange, Instant)> {
         self.data.first()
     }
@@ -96,7 +96,7 @@ impl ReinjectionQueue {
         true
     }
 
-    /// The copy of `range` that was asked for will not leave: if it is wanted `again`, to the tail, as
+    /// The copy of `range` that was asked for will not leave: if it is needed `again`, to the tail, as
     /// if the newest copy had left now.
     pub fn on_rejected(&mut self, range: &DataRange, now: Instant, level: u32, again: bool) {
         if self.is_requested(range) {

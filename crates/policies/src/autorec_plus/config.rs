@@ -6,7 +6,7 @@ use swiftwater_quic::policy::Reinjector;
 use swiftwater_tunable::tunable;
 
 use super::AutoRecPlus;
-use crate::reinjectors::ReinjectorFactory;
+use crate::reinjector_factory::ReinjectorFactory;
 
 /// Parameters of autorec+; the first three mean what they mean to AutoRec.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -32,7 +32,7 @@ const PRIOR_EXCESS: f64 = 0.3;
 /// See [`PRIOR_EXCESS`].
 const PRIOR_FADE: Duration = Duration::from_millis(20);
 
-/// Samples are forgotten with this time constant.
+/// Samples decay with this time constant.
 const MEMORY: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use swiftwater_quic::policy::{PacketFate, PacketOutcome};
 use swiftwater_units::Instant;
 
-/// Outcomes are forgotten with this time constant.
+/// Outcomes decay with this time constant.
 const MEMORY: Duration = Duration::from_secs(10);
 
 /// Outcomes before the rate means anything.

@@ -17,7 +17,7 @@
 //! - **Budget** (`budget.rs`): β bounds the replica bytes of any ten seconds, not an expectation. When
 //!   it runs short, first copies go before further ones, higher priorities before lower ones.
 //! - **Deadlines**: no copy that would come too late; few copies while another retransmission would
-//!   still be in time, as many as the budget gives for the last one.
+//!   still arrive before their deadline, as many as the budget gives for the last one.
 //! - **Spurious losses** don't count as losses.
 
 mod autorec_budget;

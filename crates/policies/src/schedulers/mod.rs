@@ -99,7 +99,6 @@ pub fn scheduler_by_name(specification: &str) -> Result<Box<dyn Scheduler>, Unkn
 /// if it can't be used.
 fn preference(path: &PathView) -> Option<u8> {
     match path.phase {
-        _ if path.blocked => None,
         PathPhase::Active => Some(u8::from(path.is_backup())),
         PathPhase::Validating => Some(2),
         _ => None,

@@ -93,6 +93,7 @@ pub(crate) const EVENTS: &[(&str, &[&str])] = &[
         &["stream_id", "by", "recovery_latency", "retransmissions"],
     ),
     ("swiftwater:redundancy_level", &["level", "decisions"]),
+    ("swiftwater:datagram_fate", &["fate"]),
     ("swiftwater:early_data_decided", &["accepted"]),
     ("swiftwater:log_ended", &["reason"]),
 ];

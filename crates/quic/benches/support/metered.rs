@@ -1,4 +1,4 @@
-//! A server's TLS with a clock at each call, to tell its share of a handshake.
+//! A server's TLS with a clock at each call, to measure its share of a handshake.
 
 use std::any::Any;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Many connections that do nothing, or only keep themselves alive.
+//! Many connections that do nothing, or only send keep-alives.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::clock::processor_time;
 use crate::fit::Curve;
 use crate::wire::{configs, endpoint, meta};
 
-/// A step that has no common divisor with the numbers of connections: the order is that of nobody's memory.
+/// A step that has no common divisor with the numbers of connections: no structure is in that order.
 const STRIDE: usize = 7919;
 
 /// A server and its clients.
@@ -64,7 +64,7 @@ impl Crowd {
         }
     }
 
-    /// Moves datagrams of connection `n` until both ends are silent.
+    /// Moves datagrams of connection `n` until neither end sends.
     fn exchange(&mut self, n: usize) {
         let now = self.now;
         loop {
@@ -117,7 +117,7 @@ impl Crowd {
         }
     }
 
-    /// Every connection keeps itself alive once, in an order of its own; nanoseconds each, both ends.
+    /// Every connection sends a keep-alive once, in an order of its own; nanoseconds each, both ends.
     fn keep_alive(&mut self) -> f64 {
         let count = self.opened.len();
         self.now += Duration::from_secs(5);

@@ -83,7 +83,7 @@ impl TokenVerdict {
         matches!(self, Self::UsedAddress | Self::UsedRetry { .. })
     }
 
-    /// Destination of the client's first Initial, if the token of a Retry says so.
+    /// Destination of the client's first Initial, if it is the token of a Retry.
     pub(crate) const fn original_dst_cid(&self) -> Option<ConnectionId> {
         match self {
             Self::Retry {

@@ -1,4 +1,4 @@
-//! The record of used tokens: none is forgotten while it is valid, few are taken for used.
+//! The record of used tokens: none is discarded while it is valid, few are taken for used.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -60,7 +60,7 @@ fn memory_is_within_its_range_and_capacity_follows() {
     assert_eq!(default.generation_capacity(), 349_525);
 }
 
-/// With both generations full, at two sizes: as few as are promised, and not so few that nothing was
+/// With both generations full, at two sizes: as few as documented, and not so few that nothing was
 /// measured.
 #[test]
 fn few_tokens_are_taken_for_used_ones() {
@@ -79,7 +79,7 @@ fn few_tokens_are_taken_for_used_ones() {
     }
 }
 
-/// More tokens than two generations hold: the oldest are forgotten, and unused ones as old as they are
+/// More tokens than two generations hold: the oldest are discarded, and unused ones as old as they are
 /// count as used, newer ones don't.
 #[test]
 fn a_full_record_takes_old_tokens_for_used() {
@@ -103,7 +103,7 @@ fn a_full_record_takes_old_tokens_for_used() {
 }
 
 /// Generations as old as tokens live make way without being full, so that the filter does not stay full
-/// for ever; what is forgotten has expired.
+/// for ever; what is discarded has expired.
 #[test]
 fn generations_end_with_the_lifetime_of_their_tokens() {
     let used = smallest();
@@ -112,7 +112,7 @@ fn generations_end_with_the_lifetime_of_their_tokens() {
     // A lifetime later a new generation begins.
     insert_all(&used, 1001, 1 << 20..(1 << 20) + 1);
     assert_eq!(count_used(&used, 1, 0..capacity / 2), capacity / 2);
-    // Another later the first one is forgotten: tokens of second 1 have expired long ago.
+    // Another later the first one is discarded: tokens of second 1 have expired long ago.
     insert_all(&used, 2001, 1 << 21..(1 << 21) + 1);
     assert_eq!(count_used(&used, 2, 0..capacity / 2), 0);
     assert_eq!(count_used(&used, 1, 1 << 22..(1 << 22) + 1), 1);
@@ -120,7 +120,7 @@ fn generations_end_with_the_lifetime_of_their_tokens() {
 }
 
 proptest! {
-    /// Against a set that forgets nothing: no used token is accepted again while it is valid, through
+    /// Against a set that discards nothing: no used token is accepted again while it is valid, through
     /// any number of generations.
     #[test]
     fn no_used_token_is_accepted_while_it_is_valid(

@@ -2,7 +2,7 @@
 //!
 //! Two Bloom filters of fixed size follow each other as generations. Tokens are recorded in the
 //! current one and looked up in both. Once the current one is full, or older than tokens live, it
-//! becomes the previous one, and the one before it is forgotten. All tokens of a forgotten generation
+//! becomes the previous one, and the one before it is discarded. All tokens of a discarded generation
 //! were issued before its last use; tokens that old count as used from then on. So a used token is
 //! never accepted again, however many there are, and the price of too little memory is that unused
 //! old tokens validate nothing.
@@ -138,7 +138,7 @@ const WORD_BYTES: u64 = 8;
 struct Generations {
     current: Generation,
     previous: Generation,
-    /// Last use of a token in a generation that was forgotten.
+    /// Last use of a token in a generation that was discarded.
     forgotten_until: Option<Instant>,
 }
 
@@ -149,7 +149,7 @@ impl Generations {
             || self.previous.contains(token)
     }
 
-    /// Forgets the previous generation and begins a new one.
+    /// Discards the previous generation and begins a new one.
     fn rotate(&mut self) {
         if let Some((_, last)) = self.previous.used_between {
             let until = self.forgotten_until.get_or_insert(last);

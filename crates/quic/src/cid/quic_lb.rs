@@ -72,7 +72,7 @@ pub enum QuicLbError {
         nonce: usize,
     },
     /// A server ID of another length than agreed.
-    #[error("the server ID has {have} bytes, the configuration says {want}")]
+    #[error("the server ID has {have} bytes, the configuration requires {want}")]
     ServerId {
         /// Its length.
         have: usize,
@@ -81,7 +81,7 @@ pub enum QuicLbError {
     },
 }
 
-/// What a connection ID says.
+/// What a connection ID contains.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub struct QuicLbId {
     block: [u8; MAX_BLOCK],

@@ -12,7 +12,7 @@ use crate::crypto::CryptoError;
 use crate::datagrams::{DatagramOptions, ReceivedDatagram};
 use crate::error::{ConnectionError, ReadError, SendDatagramError, WriteError};
 use crate::path::PathState;
-use crate::policy::{ConfigureError, Hints, Occasion};
+use crate::policy::{ConfigureError, Hints, Occasion, PathPreference};
 use crate::streams::{Expiry, Priority, RangeHints, ReadChunk, ReadOutcome, Streams};
 use crate::transmit::PathAddress;
 
@@ -139,6 +139,12 @@ impl Connection {
     /// a packet.
     pub fn close(&mut self, now: Instant, code: u64, reason: &[u8]) {
         self.close_for_application(now, code.min((1 << 62) - 1), reason);
+    }
+
+    /// Sets what schedulers see as status and cost of `path`; false if it is not open.
+    pub fn set_path_preference(&mut self, path: PathId, preference: PathPreference) -> bool {
+        let path = self.paths.get_mut(path);
+        path.map(|path| path.preference = preference).is_some()
     }
 
     /// Gives policies new hints.

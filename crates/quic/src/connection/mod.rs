@@ -49,6 +49,7 @@ use crate::identity::{HandshakeAddress, Identity, Start};
 use crate::lifecycle::Lifecycle;
 use crate::monitor::{Beginning, Monitor};
 use crate::outbox::Outbox;
+use crate::policy::PathPreference;
 use crate::policy_host::PolicyHost;
 use crate::random::Random;
 
@@ -168,7 +169,7 @@ impl Connection {
 
     /// Reports what resets of streams brought about.
     fn report_resets(&mut self, now: Instant) {
-        if self.streams.has_reports() {
+        if self.streams.has_reports() || self.datagrams.has_reports() {
             let (mut fates, _) = self.fates(now);
             fates.report_resets();
         }
@@ -270,5 +271,6 @@ fn initial_path(now: Instant, setup: &ConnectionSetup, random: &mut Random) -> P
         recovery,
         pacing_until: None,
         last_received: None,
+        preference: PathPreference::default(),
     }
 }

@@ -1,105 +1,30 @@
-//! Reliable delivery of small values: one mechanism for every frame that says "this value holds
+//! Reliable delivery of small values: one mechanism for every frame that means "this value holds
 //! now" (MAX_DATA, NEW_CONNECTION_ID, RESET_STREAM, HANDSHAKE_DONE ...).
 //!
 //! A value is *pending* until it is written, *in flight* until its packet is acknowledged, pending
-//! again when the packet is lost, and gone or quiet when it was acknowledged. A newer value for the
+//! again when the packet is lost, and removed when it was acknowledged. A newer value for the
 //! same key replaces the older one; fates of older versions are ignored.
 //!
-//! A limit in flight of which the peer says that it is blocked below it (RFC 9000, section 19.13) was
-//! probably lost: it is sent again without waiting for loss detection or a probe timeout, which the
-//! silence of a blocked peer would put off. Probe timeouts repeat the newest limits in any case.
+//! A limit in flight below which the peer reports to be blocked (RFC 9000, section 19.13) was
+//! probably lost: it is sent again without waiting for loss detection or a probe timeout, which
+//! start late because a blocked peer sends nothing. Probe timeouts repeat the newest limits in any case.
+
+mod values;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
-
 use std::time::Duration;
 
-use swiftwater_units::{Dir, Instant, PacketNumber, PathId, StreamId};
-use swiftwater_wire::frame;
-use swiftwater_wire::{ConnectionId, Frame, ResetToken};
+use swiftwater_units::{Dir, Instant, PacketNumber, PathId};
 
 use crate::frame_writer::{Carried, Fate, FrameWriter};
 use crate::idle_memory::IdleMemory;
-use crate::policy::FeedbackPayload;
 
-/// Names a value. The order is the order of sending within one packet.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum ControlKey {
-    /// `HANDSHAKE_DONE`.
-    HandshakeDone,
-    /// `RETIRE_CONNECTION_ID` of this sequence number.
-    RetireConnectionId(PathId, u64),
-    /// `NEW_CONNECTION_ID` of this sequence number.
-    NewConnectionId(PathId, u64),
-    /// `MAX_DATA`.
-    MaxData,
-    /// `MAX_STREAM_DATA`.
-    MaxStreamData(StreamId),
-    /// `MAX_STREAMS`.
-    MaxStreams(Dir),
-    /// `RESET_STREAM` or `RESET_STREAM_AT`.
-    ResetStream(StreamId),
-    /// `STOP_SENDING`.
-    StopSending(StreamId),
-    /// `DATA_BLOCKED`.
-    DataBlocked,
-    /// `STREAM_DATA_BLOCKED`.
-    StreamDataBlocked(StreamId),
-    /// `STREAMS_BLOCKED`.
-    StreamsBlocked(Dir),
-    /// `NEW_TOKEN`.
-    NewToken,
-    /// `ACK_FREQUENCY`.
-    AckFrequency,
-    /// `FEEDBACK` of this kind that elicits an acknowledgement.
-    Feedback(frame::FeedbackKind),
-}
+pub(crate) use self::values::{ControlKey, ControlValue};
 
-/// A value for a [`ControlKey`].
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum ControlValue {
-    /// For the keys whose frame has no field beyond the key.
-    Unit,
-    /// A limit, for the `Max…` and `…Blocked` keys.
-    Limit(u64),
-    /// For `ResetStream`.
-    Reset {
-        /// The application's code.
-        error: u64,
-        /// Final size, bytes.
-        final_size: u64,
-    },
-    /// For `ResetStream`, as `RESET_STREAM_AT`.
-    ResetAt {
-        /// The application's code.
-        error: u64,
-        /// Final size, bytes.
-        final_size: u64,
-        /// Bytes that are delivered in spite of it.
-        reliable_size: u64,
-    },
-    /// The application's code, for `StopSending`.
-    Code(u64),
-    /// For `NewConnectionId`.
-    ConnectionId {
-        /// The connection ID.
-        cid: ConnectionId,
-        /// Its reset token.
-        reset_token: ResetToken,
-        /// `retire_prior_to`.
-        retire_prior_to: u64,
-    },
-    /// For `NewToken`.
-    Token(Vec<u8>),
-    /// For `AckFrequency`.
-    Frequency(frame::AckFrequency),
-    /// For `Feedback`.
-    Feedback {
-        /// Number among those of its kind.
-        sequence: u64,
-        /// What it says.
-        payload: Box<FeedbackPayload>,
-    },
-}
+use self::values::frame_of;
 
 /// The packet that a value is written to.
 #[derive(Clone, Copy, Debug)]
@@ -273,7 +198,7 @@ impl Control {
     /// The peer reports that the limit `key` blocks it. If a higher limit is in flight, that is sent
     /// again, and so are other limits in flight, which may block the peer next: at once if the peer
     /// acknowledged a newer packet, or sent the report after the limit should have arrived; else when the
-    /// limit can be said to be lost.
+    /// limit counts as lost.
     pub(crate) fn on_blocked(&mut self, key: ControlKey, report: BlockedReport) {
         let Some(entry) = self.entries.get_mut(&key) else {
             return;
@@ -388,208 +313,5 @@ impl Control {
             Fate::Lost | Fate::Probed => {}
         }
         false
-    }
-}
-
-/// The frame that carries `value` for `key`.
-fn frame_of(key: ControlKey, value: &ControlValue) -> Frame<'_> {
-    match (key, value) {
-        (ControlKey::HandshakeDone, _) => Frame::HandshakeDone,
-        (ControlKey::RetireConnectionId(path, sequence), _) => Frame::RetireConnectionId {
-            path: multipath(path),
-            sequence,
-        },
-        (
-            ControlKey::NewConnectionId(path, sequence),
-            &ControlValue::ConnectionId {
-                cid,
-                reset_token,
-                retire_prior_to,
-            },
-        ) => Frame::NewConnectionId(frame::NewConnectionId {
-            path: multipath(path),
-            sequence,
-            retire_prior_to,
-            cid,
-            reset_token,
-        }),
-        (ControlKey::MaxData, &ControlValue::Limit(limit)) => Frame::MaxData { limit },
-        (ControlKey::MaxStreamData(id), &ControlValue::Limit(limit)) => {
-            Frame::MaxStreamData { id, limit }
-        }
-        (ControlKey::MaxStreams(dir), &ControlValue::Limit(count)) => {
-            Frame::MaxStreams { dir, count }
-        }
-        (ControlKey::DataBlocked, &ControlValue::Limit(limit)) => Frame::DataBlocked { limit },
-        (ControlKey::StreamDataBlocked(id), &ControlValue::Limit(limit)) => {
-            Frame::StreamDataBlocked { id, limit }
-        }
-        (ControlKey::StreamsBlocked(dir), &ControlValue::Limit(limit)) => {
-            Frame::StreamsBlocked { dir, limit }
-        }
-        (ControlKey::ResetStream(id), &ControlValue::Reset { error, final_size }) => {
-            Frame::ResetStream(frame::ResetStream {
-                id,
-                error,
-                final_size,
-            })
-        }
-        (
-            ControlKey::ResetStream(id),
-            &ControlValue::ResetAt {
-                error,
-                final_size,
-                reliable_size,
-            },
-        ) => Frame::ResetStreamAt(frame::ResetStreamAt {
-            id,
-            error,
-            final_size,
-            reliable_size,
-        }),
-        (ControlKey::StopSending(id), &ControlValue::Code(error)) => {
-            Frame::StopSending(frame::StopSending { id, error })
-        }
-        (ControlKey::NewToken, ControlValue::Token(token)) => Frame::NewToken { token },
-        (ControlKey::AckFrequency, &ControlValue::Frequency(wish)) => Frame::AckFrequency(wish),
-        (ControlKey::Feedback(kind), ControlValue::Feedback { sequence, payload }) => {
-            Frame::Feedback(frame::Feedback {
-                kind,
-                sequence: *sequence,
-                payload: payload.as_bytes(),
-                ack_eliciting: true,
-            })
-        }
-        (key, value) => unreachable!("{value:?} is no value for {key:?}"),
-    }
-}
-
-/// Path 0 uses the frames of RFC 9000.
-fn multipath(path: PathId) -> Option<PathId> {
-    (path != PathId::ZERO).then_some(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use swiftwater_wire::Writer;
-
-    use super::*;
-
-    const RTT: Duration = Duration::from_millis(80);
-    const KEY: ControlKey = ControlKey::MaxData;
-
-    fn millis(millis: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(millis)
-    }
-
-    /// Sends a packet; the versions of the values in it.
-    fn send(control: &mut Control, at: Instant, number: u64) -> Vec<u32> {
-        let mut buf = [0; 1200];
-        let mut carried = Vec::new();
-        let mut writer = Writer::new(&mut buf);
-        let packet = ControlPacket {
-            sent_at: at,
-            number: PacketNumber::new(number),
-        };
-        control.fill(
-            &mut FrameWriter::new(&mut writer, 1200, &mut carried),
-            packet,
-        );
-        let version = |carried: &Carried| match carried {
-            Carried::Control { version, .. } => *version,
-            other => panic!("{other:?}"),
-        };
-        carried.iter().map(version).collect()
-    }
-
-    fn report(now: Instant, limit: u64, largest_acked: Option<u64>) -> BlockedReport {
-        BlockedReport {
-            now,
-            limit,
-            smoothed_rtt: RTT,
-            largest_acked: largest_acked.map(PacketNumber::new),
-        }
-    }
-
-    fn with_limit_sent() -> Control {
-        let mut control = Control::default();
-        control.set(KEY, ControlValue::Limit(2000));
-        assert_eq!(send(&mut control, millis(0), 0).len(), 1);
-        control
-    }
-
-    #[test]
-    fn a_limit_that_should_have_arrived_is_repeated_at_once() {
-        let mut control = with_limit_sent();
-        control.on_blocked(KEY, report(millis(81), 1000, None));
-        assert_eq!(send(&mut control, millis(81), 1).len(), 1);
-        // And one that was sent before an acknowledged packet.
-        let mut control = with_limit_sent();
-        control.on_blocked(KEY, report(millis(20), 1000, Some(1)));
-        assert_eq!(send(&mut control, millis(20), 2).len(), 1);
-    }
-
-    #[test]
-    fn a_limit_that_may_arrive_yet_is_repeated_when_it_is_late() {
-        let mut control = with_limit_sent();
-        control.on_blocked(KEY, report(millis(20), 1000, None));
-        assert!(!control.has_pending());
-        assert_eq!(control.next_repetition(), Some(millis(90)));
-        control.repeat_by(millis(89));
-        assert!(!control.has_pending());
-        control.repeat_by(millis(90));
-        assert!(control.has_pending());
-        assert_eq!(control.next_repetition(), None);
-        // The next time after twice as long.
-        send(&mut control, millis(90), 1);
-        assert_eq!(control.next_repetition(), Some(millis(180)));
-        control.repeat_by(millis(180));
-        send(&mut control, millis(180), 2);
-        assert_eq!(control.next_repetition(), Some(millis(360)));
-    }
-
-    #[test]
-    fn repetition_ends_with_an_acknowledgement_of_any_version() {
-        let mut control = with_limit_sent();
-        control.on_blocked(KEY, report(millis(81), 1000, None));
-        let version = send(&mut control, millis(81), 1)[0];
-        control.set(KEY, ControlValue::Limit(3000));
-        send(&mut control, millis(82), 2);
-        assert!(!control.on_frame_fate(KEY, version, Fate::Acked));
-        control.repeat_by(millis(10_000));
-        assert!(!control.has_pending());
-        assert_eq!(control.next_repetition(), None);
-    }
-
-    #[test]
-    fn a_peer_blocked_at_the_newest_limit_gets_nothing() {
-        let mut control = with_limit_sent();
-        control.on_blocked(KEY, report(millis(500), 2000, Some(9)));
-        assert!(!control.has_pending());
-        assert_eq!(control.next_repetition(), None);
-    }
-
-    #[test]
-    fn other_limits_in_flight_go_along() {
-        let mut control = with_limit_sent();
-        let stream = ControlKey::MaxStreamData(StreamId::from_wire(0));
-        control.set(stream, ControlValue::Limit(2000));
-        send(&mut control, millis(1), 1);
-        control.on_blocked(stream, report(millis(100), 1000, None));
-        assert_eq!(send(&mut control, millis(100), 2).len(), 2);
-    }
-
-    #[test]
-    fn probe_timeouts_repeat_the_newest_limits() {
-        let mut control = with_limit_sent();
-        for nth in 0..20 {
-            let key = ControlKey::MaxStreamData(StreamId::from_wire(4 * nth));
-            control.set(key, ControlValue::Limit(2000));
-        }
-        send(&mut control, millis(1), 1);
-        control.repeat_limits();
-        let versions = send(&mut control, millis(300), 2);
-        assert_eq!(versions.len(), MAX_REPEATED_LIMITS);
-        assert!(versions.iter().all(|version| *version > 20 - 8));
     }
 }

@@ -33,7 +33,7 @@ use crate::lazy_box::LazyBox;
 const TYPE_LEN: usize = 1;
 
 /// What keeping a datagram costs beside its bytes. Without it, a peer or an application could make
-/// us keep any number of empty ones.
+/// the queue keep any number of empty ones.
 const OVERHEAD: usize = 64;
 
 /// What a datagram counts for in a queue.
@@ -69,6 +69,8 @@ struct DatagramQueues {
     share: StreamShare,
     /// Fates that wait to be polled.
     fates: VecDeque<(u64, DatagramFate)>,
+    /// Fates that are to be reported to observers.
+    reports: VecDeque<(Option<u64>, DatagramFate)>,
 }
 
 /// Totals of datagrams that didn't make it.
@@ -165,7 +167,7 @@ impl Datagrams {
         };
         let fits = |queued: &QueuedDatagram| Frame::Datagram { data: &queued.data }.size() <= room;
         let dropped = queues.outgoing.retain(fits);
-        queues.record(&dropped, DatagramFate::TooLarge);
+        queues.record_dropped(&dropped, DatagramFate::TooLarge);
         let count = dropped.len() as u64;
         self.totals.too_large += count;
         self.note_room(count > 0);
@@ -186,7 +188,7 @@ impl Datagrams {
             return;
         }
         let expired = queues.outgoing.retain(|queued| !queued.is_expired(now));
-        queues.record(&expired, DatagramFate::Expired);
+        queues.record_dropped(&expired, DatagramFate::Expired);
         self.totals.expired += expired.len() as u64;
         self.note_room(!expired.is_empty());
     }
@@ -256,7 +258,7 @@ impl Datagrams {
         if let Some(queued) = queues.outgoing.pop()
             && let Some(fate) = fate
         {
-            queues.record(&[queued], fate);
+            queues.record(queued.options.key, fate);
         }
         self.note_room(true);
         WriteAttempt::Done
@@ -269,7 +271,17 @@ impl Datagrams {
             Fate::Lost => DatagramFate::Lost,
             Fate::Probed => return,
         };
-        self.queues.need().fates.push_back((key, fate));
+        self.queues.need().record(Some(key), fate);
+    }
+
+    /// True if there are fates that were not reported to observers.
+    pub(crate) fn has_reports(&self) -> bool {
+        (self.queues.get()).is_some_and(|queues| !queues.reports.is_empty())
+    }
+
+    /// The next fate for observers, with the datagram's key if it has one.
+    pub(crate) fn poll_report(&mut self) -> Option<(Option<u64>, DatagramFate)> {
+        self.queues.get_mut()?.reports.pop_front()
     }
 
     /// The next fate of a datagram that was sent with a key.
@@ -334,14 +346,24 @@ impl Datagrams {
 }
 
 impl DatagramQueues {
-    /// Queues the fate of those of `datagrams` that have a key.
-    fn record(&mut self, datagrams: &[QueuedDatagram], fate: DatagramFate) {
-        let keys = datagrams.iter().filter_map(|queued| queued.options.key);
-        self.fates.extend(keys.map(|key| (key, fate)));
+    /// Queues the fate of a datagram: for observers, and for the application if it has a key.
+    fn record(&mut self, key: Option<u64>, fate: DatagramFate) {
+        self.reports.push_back((key, fate));
+        self.fates.extend(key.map(|key| (key, fate)));
+    }
+
+    /// Queues the fate of datagrams that were dropped unsent.
+    fn record_dropped(&mut self, datagrams: &[QueuedDatagram], fate: DatagramFate) {
+        for queued in datagrams {
+            self.record(queued.options.key, fate);
+        }
     }
 
     fn is_empty(&self) -> bool {
-        self.outgoing.is_empty() && self.incoming.is_empty() && self.fates.is_empty()
+        self.outgoing.is_empty()
+            && self.incoming.is_empty()
+            && self.fates.is_empty()
+            && self.reports.is_empty()
     }
 }
 

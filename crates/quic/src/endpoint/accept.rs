@@ -16,7 +16,7 @@ use crate::config::TransportConfig;
 pub struct Incoming {
     /// Where it came from.
     pub remote: SocketAddr,
-    /// Where it arrived, if the driver knows.
+    /// Where it arrived, if the driver reports it.
     pub local_ip: Option<IpAddr>,
     /// QUIC version.
     pub version: u32,
@@ -40,7 +40,7 @@ pub enum AcceptDecision {
     /// The same with another transport configuration: another congestion controller, other windows,
     /// another profile.
     AcceptWith(Arc<TransportConfig>),
-    /// Validate the client's address by a Retry first, whatever the retry policy says. Accepts a client whose
+    /// Validate the client's address by a Retry first, whatever the retry policy decides. Accepts a client whose
     /// address is validated, or that answers a Retry.
     Retry,
     /// Close it with `CONNECTION_REFUSED`.

@@ -56,7 +56,7 @@ impl Attempt<'_> {
 }
 
 impl Endpoint {
-    /// Decides about a datagram with a long header, of a version that we speak, that belongs to no
+    /// Decides about a datagram with a long header, of a supported version, that belongs to no
     /// connection.
     pub(super) fn admit(
         &mut self,
@@ -124,7 +124,7 @@ impl Endpoint {
         } else if datagram.len() < MIN_INITIAL_SIZE {
             &mut self.stats.dropped_too_short
         } else if header.dst_cid.len() < FIRST_DST_CID_LEN {
-            // The connection IDs of our Retry packets are that long too.
+            // The connection IDs of this server's Retry packets are that long too.
             &mut self.stats.dropped_malformed
         } else {
             return Some(header);
@@ -303,7 +303,7 @@ impl Endpoint {
         }
     }
 
-    /// An ID for our preferred address; `None` if we have no such address, or no IDs.
+    /// An ID for the preferred address; `None` without such an address, or without IDs.
     fn preferred_cid(&mut self) -> Option<ConnectionId> {
         if self.config.preferred_address.is_empty() || self.cids.len() == 0 {
             return None;

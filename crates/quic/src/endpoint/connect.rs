@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use swiftwater_units::{Instant, Side};
+use swiftwater_wire::ConnectionId;
 
 use super::routing::ConnectionHandle;
 use super::{Endpoint, FIRST_DST_CID_LEN, parameters};
@@ -18,7 +19,7 @@ use crate::transmit::PathAddress;
 
 impl Endpoint {
     /// Starts a connection to `remote`, which must prove to be `server_name`. The driver keeps the
-    /// connection under the handle. If the TLS adapter remembers a session with that server, it is
+    /// connection under the handle. If the TLS adapter has stored a session with that server, it is
     /// resumed; [`Connection::may_send_early_data`] is true if data may be sent at once.
     ///
     /// With zero-length connection IDs there is one connection to an address at a time; another
@@ -51,21 +52,10 @@ impl Endpoint {
         let first_dst = random_cid(&mut self.rng, FIRST_DST_CID_LEN);
         let version = self.first_version();
         let mut rng = ChaCha20Rng::from_rng(&mut self.rng);
-        let grease = self.config.grease;
-        let opening = Opening {
-            crypto: Crypto::Client {
-                crypto: config.crypto.clone(),
-                server_name: server_name.to_owned(),
-            },
-            parameters: parameters::local_parameters(&config.transport, local_cid, grease),
-            versions: self.versions(),
-            early_data: false,
-            grease: grease.then(|| Grease::new(&mut rng)),
-        };
+        let opening = self.opening(config, server_name, local_cid, &mut rng);
         let session = opening
             .start(version)
             .map_err(|error| ConnectError::Tls(error.0))?;
-
         let token = Some(token)
             .filter(|token| !token.is_empty())
             .or_else(|| config.crypto.take_token(version, server_name))
@@ -96,12 +86,33 @@ impl Endpoint {
             address_validated: true,
             token,
             rng,
-            grease,
+            grease: self.config.grease,
             issues_tokens: false,
             half_rtt: false,
             early_packets: Vec::new(),
         };
         Ok((handle, Connection::new(now, setup)))
+    }
+
+    /// What the TLS session of a connection to `server_name` is made from.
+    fn opening(
+        &self,
+        config: &ClientConfig,
+        server_name: &str,
+        local_cid: ConnectionId,
+        rng: &mut ChaCha20Rng,
+    ) -> Opening {
+        let grease = self.config.grease;
+        Opening {
+            crypto: Crypto::Client {
+                crypto: config.crypto.clone(),
+                server_name: server_name.to_owned(),
+            },
+            parameters: parameters::local_parameters(&config.transport, local_cid, grease),
+            versions: self.versions(),
+            early_data: false,
+            grease: grease.then(|| Grease::new(rng)),
+        }
     }
 
     /// An error if no connection to `remote` can be opened.

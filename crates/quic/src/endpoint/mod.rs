@@ -60,7 +60,7 @@ pub struct Endpoint {
     server: Option<Arc<ServerConfig>>,
     /// Every new connection is refused ([`Endpoint::set_refusing`]).
     refusing: bool,
-    /// Where connections that we open start from.
+    /// The local address of connections opened by this endpoint.
     local: LocalAddress,
     routes: Routes,
     rng: ChaCha20Rng,
@@ -290,7 +290,7 @@ impl Endpoint {
         self.stats
     }
 
-    /// The versions that we speak, for a connection.
+    /// The supported versions, for a connection.
     fn versions(&self) -> Vec<u32> {
         self.config.versions.clone()
     }
@@ -316,7 +316,7 @@ impl Endpoint {
             .find(|cid| !self.routes.has_cid(*cid))
     }
 
-    /// Sends a stateless reset for a packet of an unknown connection, if that is wanted and safe.
+    /// Sends a stateless reset for a packet of an unknown connection, if that is enabled and safe.
     fn send_reset(
         &mut self,
         now: Instant,

@@ -16,7 +16,7 @@ use crate::streams::first_limit;
 const MAX_ACK_DELAY_EXPONENT: u8 = 20;
 
 /// What either side declares, from its configuration; values outside their ranges are moved to the
-/// nearest valid one. `local_cid` is the source of our first packets. What only servers declare is
+/// nearest valid one. `local_cid` is the source of this end's first packets. What only servers declare is
 /// left out. `grease`: the QUIC bit may be 0 (RFC 9287).
 pub(super) fn local_parameters(
     config: &TransportConfig,

@@ -31,11 +31,11 @@ impl ConnectionHandle {
 #[derive(Debug)]
 struct ConnectionRoutes {
     generation: u32,
-    /// Connection IDs that we issued.
+    /// Connection IDs that this endpoint issued.
     cids: Vec<ConnectionId>,
     /// The client's address and the destination of its first Initial (accepted connections).
     first_dst: Option<(SocketAddr, ConnectionId)>,
-    /// The peer's address if our connection ID is empty.
+    /// The peer's address if the local connection ID is empty.
     remote: Option<Box<SocketAddr>>,
     /// Tokens with which the peer may reset the connection.
     reset_tokens: Vec<(SocketAddr, [u8; 16])>,
@@ -86,7 +86,7 @@ impl Routes {
     }
 
     /// The only place where connection IDs are removed, so that no removed one is found.
-    fn forget_cid(&mut self, cid: &ConnectionId) {
+    fn discard_cid(&mut self, cid: &ConnectionId) {
         self.by_cid.remove(cid);
         self.last_found = None;
     }
@@ -135,7 +135,7 @@ impl Routes {
         self.handshakes
     }
 
-    /// Adds a connection that we open.
+    /// Adds a connection opened by this endpoint.
     pub(super) fn add_outgoing(
         &mut self,
         remote: SocketAddr,
@@ -144,7 +144,7 @@ impl Routes {
         self.add(remote, local_cid, None)
     }
 
-    /// Adds a connection that we accept; `first_dst` is the destination of the Initial that it
+    /// Adds a connection accepted by this endpoint; `first_dst` is the destination of the Initial that it
     /// starts with.
     pub(super) fn add_incoming(
         &mut self,
@@ -208,7 +208,7 @@ impl Routes {
             && let Some(at) = slot.cids.iter().position(|&have| have == cid)
         {
             slot.cids.swap_remove(at);
-            self.forget_cid(&cid);
+            self.discard_cid(&cid);
         }
     }
 
@@ -266,7 +266,7 @@ impl Routes {
         self.finish_handshake(handle);
         let slot = self.slots.remove(handle.index());
         for cid in slot.cids {
-            self.forget_cid(&cid);
+            self.discard_cid(&cid);
         }
         for key in slot.reset_tokens {
             self.by_reset_token.remove(&key);

@@ -8,12 +8,12 @@ use std::ops::AddAssign;
 pub struct EndpointStats {
     /// Connections accepted.
     pub accepted: u64,
-    /// Connections opened by us.
+    /// Connections opened by this endpoint.
     pub opened: u64,
-    /// First packets refused because of a limit or by the accept policy, because the driver wanted no connections, or
+    /// First packets refused because of a limit or by the accept policy, because the driver accepted no connections, or
     /// because TLS could not start.
     pub refused: u64,
-    /// Those of them that came while the driver wanted none
+    /// Those of them that came while the driver accepted none
     /// ([`Endpoint::set_refusing`](crate::Endpoint::set_refusing)).
     pub turned_away: u64,
     /// Those of them whose client has its share of the connections already
@@ -24,7 +24,7 @@ pub struct EndpointStats {
     /// First packets with a token that had been used before, so that it validated no address
     /// ([`EndpointConfig::used_tokens`](crate::EndpointConfig::used_tokens)).
     pub used_tokens: u64,
-    /// First packets that got no answer because the accept policy said so.
+    /// First packets that got no answer because the accept policy decided so.
     pub ignored: u64,
     /// CONNECTION_CLOSE packets sent to refuse a connection.
     pub refusals_sent: u64,

@@ -54,7 +54,7 @@ impl IdleMemory for CryptoStream {
 }
 
 impl CryptoStream {
-    /// Where the session appends what it wants to send; follow with `queue_written`.
+    /// Where the session appends what it has to send; follow with `queue_written`.
     pub(crate) fn outgoing(&mut self) -> &mut Vec<u8> {
         &mut self.buffers.need().sent
     }
@@ -125,7 +125,7 @@ impl CryptoStream {
             Fate::Acked => {
                 buffers.acked.insert(range.clone());
                 buffers.to_send.remove(range);
-                self.forget_delivered();
+                self.discard_delivered();
             }
             Fate::Lost | Fate::Probed => {
                 for gap in buffers.acked.gaps_in(range) {
@@ -136,7 +136,7 @@ impl CryptoStream {
     }
 
     /// Gives the memory back once the peer has everything.
-    fn forget_delivered(&mut self) {
+    fn discard_delivered(&mut self) {
         let written = self.written();
         let buffers = self.buffers.need();
         if buffers.acked.first() == Some(self.base..written) {

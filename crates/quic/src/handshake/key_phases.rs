@@ -1,6 +1,6 @@
 //! 1-RTT keys: header protection for good, packet protection that changes phase (RFC 9001, section 6).
 //!
-//! The keys of an idle connection can be given up, for they take more memory than the secrets that they
+//! The keys of an idle connection can be released, for they take more memory than the secrets that they
 //! are derived from; the handshake derives them again.
 
 use swiftwater_units::{Instant, PacketNumber};
@@ -80,9 +80,9 @@ struct PreviousKey {
     discard_at: Option<Instant>,
 }
 
-/// The keys, and what is remembered of each phase.
+/// The keys, and the state kept of each phase.
 pub(super) struct KeyPhases {
-    /// `None` while they are given up.
+    /// `None` while they are released.
     keys: Option<Box<PhaseKeys>>,
     previous: Option<PreviousKey>,
     phase: bool,
@@ -93,7 +93,7 @@ pub(super) struct KeyPhases {
     phase_acked: bool,
     /// Packets protected with the current key.
     sealed: u64,
-    // Properties of the keys, while they are given up, too.
+    // Properties of the keys, while they are released, too.
     tag_len: usize,
     confidentiality_limit: u64,
     integrity_limit: u64,
@@ -153,12 +153,12 @@ impl KeyPhases {
         self.integrity_limit
     }
 
-    /// True if the keys were given up.
+    /// True if the keys were released.
     pub(super) fn are_released(&self) -> bool {
         self.keys.is_none()
     }
 
-    /// Takes keys like those that were given up.
+    /// Takes keys like those that were released.
     pub(super) fn restore(&mut self, keys: ApplicationKeys) {
         self.keys = Some(keys.into());
     }
@@ -247,7 +247,7 @@ impl KeyPhases {
             && (self.keys.as_ref()).is_none_or(|keys| keys.next.is_some())
     }
 
-    /// True if the current key may protect no further packet but those that tell of the end.
+    /// True if the current key may protect no further packet but those of the close.
     pub(super) fn are_exhausted(&self) -> bool {
         self.sealed
             >= self
@@ -314,7 +314,7 @@ impl KeyPhases {
 }
 
 impl IdleMemory for KeyPhases {
-    /// Gives up the keys, unless the receive key of the previous phase is still kept.
+    /// Releases the keys, unless the receive key of the previous phase is still kept.
     fn release_idle_memory(&mut self) {
         let Self {
             keys,

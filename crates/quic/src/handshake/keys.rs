@@ -1,7 +1,7 @@
 //! Packet protection by encryption level and key phase (RFC 9001, sections 5 and 6).
 //!
 //! `Protection` holds the keys and their state; packets are opened and protected through `ActiveKeys`
-//! only, which exist while no key is given up.
+//! only, which exist while no key is released.
 
 use std::time::Duration;
 
@@ -122,12 +122,12 @@ impl Protection {
         }
     }
 
-    /// True if the 1-RTT keys were given up.
+    /// True if the 1-RTT keys were released.
     pub(crate) fn are_released(&self) -> bool {
         self.one_rtt.as_ref().is_some_and(KeyPhases::are_released)
     }
 
-    /// Takes 1-RTT keys like those that were given up.
+    /// Takes 1-RTT keys like those that were released.
     pub(crate) fn restore(&mut self, keys: ApplicationKeys) {
         if let Some(phases) = &mut self.one_rtt {
             phases.restore(keys);
@@ -254,7 +254,7 @@ impl Protection {
             .is_some_and(|keys| keys.update_is_due(self.update_requested, interval))
     }
 
-    /// True if the current key may protect no further packet but those that tell of the end.
+    /// True if the current key may protect no further packet but those of the close.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.one_rtt.as_ref().is_some_and(KeyPhases::are_exhausted)
     }
@@ -298,7 +298,7 @@ impl Protection {
 }
 
 impl IdleMemory for Protection {
-    /// Gives up the 1-RTT keys, until [`Protection::restore`].
+    /// Releases the 1-RTT keys, until [`Protection::restore`].
     fn release_idle_memory(&mut self) {
         let Self {
             initial: _,
@@ -314,11 +314,11 @@ impl IdleMemory for Protection {
     }
 }
 
-/// Keys that can open and protect packets: none of those that the connection has is given up.
+/// Keys that can open and protect packets: none of those that the connection has is released.
 pub(crate) struct ActiveKeys<'a>(&'a mut Protection);
 
 impl<'a> ActiveKeys<'a> {
-    /// `Err` while the 1-RTT keys are given up.
+    /// `Err` while the 1-RTT keys are released.
     pub(super) fn new(protection: &'a mut Protection) -> Result<Self, KeysUnavailable> {
         if protection.are_released() {
             return Err(KeysUnavailable);

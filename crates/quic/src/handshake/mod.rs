@@ -85,7 +85,7 @@ pub(crate) struct Handshake {
 }
 
 impl IdleMemory for Handshake {
-    /// Gives up what only the handshake needs, and keys that can be derived again.
+    /// Releases what only the handshake needs, and keys that can be derived again.
     fn release_idle_memory(&mut self) {
         let Self {
             side: _,
@@ -188,7 +188,7 @@ impl Handshake {
         &mut self.protection
     }
 
-    /// The keys, ready to open and to protect packets: those that were given up are derived again.
+    /// The keys, ready to open and to protect packets: those that were released are derived again.
     ///
     /// # Errors
     ///
@@ -229,7 +229,7 @@ impl Handshake {
         self.negotiation.original()
     }
 
-    /// The version, told once, as soon as it can't change any more.
+    /// The version, returned once, as soon as it can't change any more.
     pub(crate) fn take_settled_version(&mut self) -> Option<u32> {
         self.negotiation.take_settled()
     }
@@ -413,7 +413,7 @@ impl Handshake {
     /// chooses as soon as it has the whole of the client's first message (RFC 9368, section 2.3).
     fn is_open(&mut self) -> Result<bool, TransportError> {
         if self.session.is_some() {
-            // A client that gets handshake bytes knows the server's choice by their packet.
+            // A client that gets handshake bytes has the server's choice from their packet.
             let current = self.negotiation.current();
             self.negotiation.settle(current);
             return Ok(true);
@@ -422,14 +422,14 @@ impl Handshake {
             return Ok(false);
         };
         let first = self.streams[EncryptionLevel::Initial as usize].as_ref();
-        let wishes = match opening.hello(first.map_or(&[], |stream| stream.readable())) {
+        let declared = match opening.hello(first.map_or(&[], |stream| stream.readable())) {
             Hello::Incomplete => return Ok(false),
             // What is wrong with them shows when the session has authenticated them.
             Hello::Parameters(bytes) => TransportParameters::decode(bytes, Side::Client).ok(),
             Hello::Opaque => None,
         };
-        let wishes = wishes.and_then(|parameters| parameters.version_information);
-        let version = self.negotiation.choose(wishes.as_ref())?;
+        let declared = declared.and_then(|parameters| parameters.version_information);
+        let version = self.negotiation.choose(declared.as_ref())?;
         self.session = Some(opening.start(version).map_err(no_session)?);
         self.opening = None;
         if version != self.version() {
@@ -507,9 +507,9 @@ impl Handshake {
     ///
     /// # Errors
     ///
-    /// Keys that were given up can't be derived again.
+    /// Keys that were released can't be derived again.
     pub(crate) fn update_keys(&mut self, cause: UpdateCause<'_>) -> Result<u64, KeysUnavailable> {
-        // Keys that were given up are derived from secrets that the session discards with the next step.
+        // Keys that were released are derived from secrets that the session discards with the next step.
         self.active_keys()?;
         let next = (self.session.as_mut()).and_then(|session| session.next_packet_keys());
         self.protection.update(next, cause);
@@ -555,7 +555,7 @@ impl Handshake {
         }
     }
 
-    /// Forgets the keys and bytes of `level` (RFC 9001, section 4.9).
+    /// Discards the keys and bytes of `level` (RFC 9001, section 4.9).
     pub(crate) fn discard(&mut self, level: EncryptionLevel) {
         self.protection.discard(level);
         if level == EncryptionLevel::Initial {

@@ -1,9 +1,9 @@
-//! Which version of QUIC a connection speaks (RFC 9368; RFC 9369, section 4).
+//! The version of QUIC of a connection and how it is negotiated (RFC 9368; RFC 9369, section 4).
 //!
-//! A client begins in the version that it likes best. A server that doesn't speak it answers with
+//! A client begins in its most preferred version. A server that doesn't support it answers with
 //! Version Negotiation, upon which the client begins again in another one (incompatible negotiation).
 //! A server that does may go on in another version that the client offers (compatible negotiation).
-//! Either way both ends compare in the handshake what they were told before it.
+//! Either way both ends compare in the handshake what was declared before it.
 
 use swiftwater_wire::{ErrorCode, VERSION_1, VersionInformation, are_compatible};
 
@@ -12,7 +12,7 @@ use crate::error::TransportError;
 /// The version of a connection, and how it came about.
 #[derive(Debug)]
 pub(crate) struct Negotiation {
-    /// The versions that we speak, best first.
+    /// The versions that this end supports, best first.
     ours: Vec<u32>,
     /// That of the client's first packets, after Version Negotiation if there was one.
     original: u32,
@@ -20,7 +20,7 @@ pub(crate) struct Negotiation {
     current: u32,
     /// Whether the server's choice is known.
     is_settled: bool,
-    /// Whether the owner was told so.
+    /// Whether the owner was informed.
     is_told: bool,
     /// A client began again because of a Version Negotiation packet.
     has_restarted: bool,
@@ -83,8 +83,8 @@ impl Negotiation {
         Restart::With(version)
     }
 
-    /// A server chooses the version that it likes best of those that the client could go on in. Nothing
-    /// is chosen but the original version if the client doesn't say.
+    /// A server chooses the version that it prefers of those that the client could go on in. Nothing
+    /// is chosen but the original version if the client sent no version information.
     pub(crate) fn choose(
         &self,
         client: Option<&VersionInformation>,
@@ -101,14 +101,14 @@ impl Negotiation {
         Ok(chosen.unwrap_or(self.original))
     }
 
-    /// Whether what the server says of versions agrees with what the client has seen (RFC 9368,
+    /// Whether the server's version information agrees with what the client has seen (RFC 9368,
     /// section 4).
     pub(crate) fn check_server(
         &self,
         server: Option<&VersionInformation>,
     ) -> Result<(), TransportError> {
         let Some(server) = server else {
-            // A server that knows version 1 only may never have heard of this (RFC 9368, section 8).
+            // A server of version 1 only need not support this (RFC 9368, section 8).
             let knows_one_only = self.current == VERSION_1 && self.current == self.original;
             if (self.has_restarted && !knows_one_only) || self.current != self.original {
                 return Err(mismatch(
@@ -123,10 +123,12 @@ impl Negotiation {
         if !self.has_restarted {
             return Ok(());
         }
-        // The same attempt must follow from what the server really speaks.
+        // The same attempt must follow from what the server really supports.
         let mut offered = server.available().to_vec();
         if offered.is_empty() {
-            return Err(mismatch("the server speaks no version, it says"));
+            return Err(mismatch(
+                "the server's version information lists no version",
+            ));
         }
         offered.push(self.current);
         if first_common(&self.ours, &offered) == Some(self.original) {
@@ -142,7 +144,7 @@ impl Negotiation {
 pub(crate) enum Restart {
     /// Begin again in this version.
     With(u32),
-    /// Give up: there is no version in common.
+    /// End of the attempt: there is no version in common.
     Impossible,
     /// Nothing.
     Ignored,

@@ -62,9 +62,9 @@ pub(crate) fn reserved_version(random: u32) -> u32 {
 /// Starts the sessions of one connection.
 pub(crate) struct Opening {
     pub(crate) crypto: Crypto,
-    /// Ours, but for what they say of versions.
+    /// This end's, but for the version information.
     pub(crate) parameters: TransportParameters,
-    /// The versions that we speak, best first.
+    /// The versions that this end supports, best first.
     pub(crate) versions: Vec<u32>,
     /// A server takes early data.
     pub(crate) early_data: bool,
@@ -93,7 +93,7 @@ impl Opening {
         }
     }
 
-    /// What the client's first handshake bytes tell a server.
+    /// What a server reads from the client's first handshake bytes.
     pub(crate) fn hello<'a>(&self, bytes: &'a [u8]) -> Hello<'a> {
         match &self.crypto {
             Crypto::Client { .. } => Hello::Opaque,
@@ -102,7 +102,7 @@ impl Opening {
     }
 
     /// Our transport parameters in a connection of `version` (RFC 9368, section 3): a client offers
-    /// what its first flight could be read as, a server tells all that it speaks.
+    /// what its first flight could be read as, a server lists all that it supports.
     pub(crate) fn encode(&self, side: Side, version: u32) -> Vec<u8> {
         let mut parameters = self.parameters;
         let ours = self.versions.iter().copied();

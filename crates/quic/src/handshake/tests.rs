@@ -179,7 +179,7 @@ fn packets_that_fail_authentication_are_counted_across_all_keys() {
 }
 
 #[test]
-fn keys_that_were_given_up_neither_open_nor_protect() {
+fn keys_that_were_released_neither_open_nor_protect() {
     let mut subject = Subject::new();
     let tag_len = subject.protection.tag_len(ONE_RTT);
     subject.protection.release_idle_memory();

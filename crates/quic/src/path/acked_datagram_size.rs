@@ -9,7 +9,7 @@ use crate::recovery::AckedPacket;
 /// Acknowledged sizes of one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckedDatagramSize {
-    /// The first packet that counts; earlier ones speak for another path, or another time.
+    /// The first packet that counts; earlier ones were sent on another path, or before a change.
     first: PacketNumber,
     largest_acked: u16,
 }

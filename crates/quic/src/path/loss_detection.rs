@@ -258,7 +258,7 @@ impl LossDetection<'_> {
         }
     }
 
-    /// What fates of 1-RTT packets, MTU probes set aside, say about the size of datagrams.
+    /// What fates of 1-RTT packets, MTU probes set aside, imply for the size of datagrams.
     fn update_datagram_size(&mut self, now: Instant, facts: &LossFacts) {
         if !self.id.is_data() {
             return;

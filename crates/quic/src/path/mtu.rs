@@ -1,12 +1,12 @@
 //! The largest datagram that a path carries: the search for it, and noticing when the path carries
 //! it no more (RFC 8899; RFC 9000, section 14.3).
 //!
-//! One probe is in flight at a time: a packet of PING and PADDING whose loss says nothing about
+//! One probe is in flight at a time: a packet of PING and PADDING whose loss is no sign of
 //! congestion. Lost datagrams of all sizes are judged too: if only large ones vanish, round after
-//! round, the path became a black hole for them. ICMP is not listened to at all, since whoever
+//! round, the path became a black hole for them. ICMP is ignored, since any host that
 //! guesses ports can forge it; the socket's own refusal counts, because it is local.
 //!
-//! Sending probes and telling recovery is the connection's (`connection::mtu`).
+//! Sending probes and reporting them to recovery is the connection's (`connection::mtu`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ impl Mtu {
     }
 
     /// The path of which this was known is in use again. A probe that was in flight when it was left
-    /// is forgotten.
+    /// is discarded.
     pub(crate) fn resume(&mut self, mut kept: Self) {
         kept.totals = self.totals;
         kept.probe = None;
@@ -286,30 +286,30 @@ impl Mtu {
         }
     }
 
-    /// The probe that [`Mtu::probe_to_send`] asked for left as packet `number`. It is given up after
-    /// `patience`, unless its fate shows before.
+    /// The probe that [`Mtu::probe_to_send`] asked for left as packet `number`. It counts as lost after
+    /// `timeout`, unless its fate is known before.
     pub(crate) fn on_probe_sent(
         &mut self,
         now: Instant,
         number: PacketNumber,
         size: u16,
-        patience: Duration,
+        timeout: Duration,
     ) {
         self.totals.probes_sent += 1;
         self.probe = Some(Probe {
             number,
             size,
-            expires: now + patience,
+            expires: now + timeout,
         });
     }
 
-    /// When the probe in flight is given up.
+    /// When the probe in flight counts as lost.
     pub(crate) fn timeout(&self) -> Option<Instant> {
         self.probe.map(|probe| probe.expires)
     }
 
-    /// Time passed: the probe to be taken out of flight, if it is given up. Nothing that was sent
-    /// later arrived either, so its size isn't to blame; it is tried again.
+    /// Time passed: the probe to be taken out of flight, if it counts as lost. Nothing that was sent
+    /// later arrived either, so its size is not the cause; it is tried again.
     pub(crate) fn on_timeout(&mut self, now: Instant) -> Option<PacketNumber> {
         let probe = self.probe.filter(|probe| probe.expires <= now)?;
         self.probe = None;
@@ -390,7 +390,7 @@ impl Mtu {
 
     // --- black holes
 
-    /// Packets other than probes were declared lost, oldest first. `got_through` tells whether a
+    /// Packets other than probes were declared lost, oldest first. `got_through` is true if a
     /// packet sent after the given one and at least as large as given was acknowledged. True if the
     /// path turned out to be a black hole: the smallest size is in use now.
     pub(crate) fn on_lost(

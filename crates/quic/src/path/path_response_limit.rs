@@ -1,7 +1,7 @@
 //! How many challenges are answered (RFC 9000, section 8.2.2).
 //!
 //! An answer is a datagram of 1200 bytes that does not wait for the congestion window, and a few bytes
-//! ask for it. Whoever validates a path asks once per probe timeout; more than that is a flood.
+//! ask for it. Path validation sends one challenge per probe timeout; more than that is a flood.
 
 use std::time::Duration;
 

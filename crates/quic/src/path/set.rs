@@ -259,6 +259,7 @@ mod tests {
         AckedDatagramSize, Amplification, CandidatePaths, Ecn, Link, LocalCids, Mtu, PathCids,
         PathResponseLimit, PathResponses, RemoteCids, Spin, Validation,
     };
+    use crate::policy::PathPreference;
     use crate::recovery::PathRecovery;
     use crate::transmit::LocalAddress;
 
@@ -298,6 +299,7 @@ mod tests {
             recovery,
             pacing_until: None,
             last_received: None,
+            preference: PathPreference::default(),
         }
     }
 

@@ -1,5 +1,5 @@
 //! The latency spin bit (RFC 9000, section 17.4): a square wave whose period is the round-trip time, for
-//! whoever measures on the path.
+//! observers on the path.
 
 use swiftwater_units::Side;
 use swiftwater_wire::ConnectionId;
@@ -13,7 +13,7 @@ const QUIET_BITS: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Spin {
     side: Side,
-    /// Whether the configuration wants it.
+    /// Whether the configuration enables it.
     wanted: bool,
     /// For which destination and addresses the rest holds. Another one starts anew, so that the wave
     /// links no two of them.

@@ -15,7 +15,7 @@ use swiftwater_wire::ResetToken;
 use crate::crypto::EncryptionLevel;
 use crate::handshake::{Handshake, KeyMarks};
 use crate::idle_memory::IdleMemory;
-use crate::policy::{PathPhase, PathView};
+use crate::policy::{PathPhase, PathPreference, PathView};
 use crate::recovery::PathRecovery;
 use crate::space::Space;
 
@@ -50,6 +50,8 @@ pub(crate) struct PathState {
     pub(crate) pacing_until: Option<Instant>,
     /// When the last packet was received on the path; `None` before the first.
     pub(crate) last_received: Option<Instant>,
+    /// What the application prefers, for schedulers.
+    pub(crate) preference: PathPreference,
 }
 
 impl PathState {
@@ -156,6 +158,8 @@ impl PathState {
             pto_count: recovery.pto_count(),
             mtu: self.link.mtu.current(),
             last_received: self.last_received,
+            local_status: self.preference.status,
+            cost: self.preference.cost,
             ..PathView::builder(self.id).build()
         }
     }
@@ -172,6 +176,7 @@ impl IdleMemory for PathState {
             recovery,
             pacing_until: _,
             last_received: _,
+            preference: _,
         } = self;
         link.release_idle_memory();
         cids.release_idle_memory();

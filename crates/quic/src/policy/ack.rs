@@ -11,7 +11,7 @@ pub struct AckView {
     pub out_of_order: bool,
     /// True if the packet was marked CE.
     pub ce: bool,
-    /// The `max_ack_delay` we promised.
+    /// The `max_ack_delay` that this end declared.
     pub max_ack_delay: Duration,
     /// `smoothed_rtt` of the path.
     pub smoothed_rtt: Duration,

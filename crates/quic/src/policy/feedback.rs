@@ -3,7 +3,7 @@
 //!
 //! The transport carries them in FEEDBACK frames ([`swiftwater_wire::Frame::Feedback`]), to a peer
 //! that announced by a transport parameter that it accepts them, and never repeats one that is out
-//! of date. What a message says is between the policies: a player's buffer (XLINK), shares of paths
+//! of date. The contents are agreed on between the policies: a player's buffer (XLINK), shares of paths
 //! and expected times (Chorus), rate and queue of a tunnel (TECC).
 
 use std::fmt;
@@ -17,7 +17,7 @@ use thiserror::Error;
 use super::hints::Hints;
 use super::path_view::PathView;
 
-/// What a message says: at most 64 bytes, whose meaning the two peers agree on.
+/// The payload of a message: at most 64 bytes, whose meaning the two peers agree on.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub struct FeedbackPayload {
     bytes: [u8; MAX_FEEDBACK_SIZE],
@@ -62,7 +62,7 @@ impl fmt::Debug for FeedbackPayload {
 pub struct OutgoingFeedback {
     /// What it is about. It replaces the message of the same kind that hasn't left.
     pub kind: FeedbackKind,
-    /// What it says, at most as long as the peer accepts; a longer one is dropped and counted as an
+    /// Its payload, at most as long as the peer accepts; a longer one is dropped and counted as an
     /// invalid decision.
     pub payload: FeedbackPayload,
     /// True if the peer shall acknowledge it: then a lost one is sent again, unless a newer one of
@@ -78,7 +78,7 @@ pub struct OutgoingFeedback {
 pub struct ReceivedFeedback {
     /// What it is about.
     pub kind: FeedbackKind,
-    /// What it says.
+    /// Its payload.
     pub payload: FeedbackPayload,
     /// Its number among those of its kind.
     pub sequence: u64,

@@ -1,4 +1,4 @@
-//! What an application says about its data for policies to heed.
+//! Hints of the application about its data, for policies.
 
 use std::time::Duration;
 

@@ -30,7 +30,7 @@ pub use loss_judge::{
     FixedThresholds, LossCandidate, LossJudge, LossVerdict, ReorderingThresholds, RttSample,
     SpuriousLoss,
 };
-pub use path_view::{PathPhase, PathStatus, PathView, PathViewBuilder, RateView};
+pub use path_view::{PathPhase, PathPreference, PathStatus, PathView, PathViewBuilder, RateView};
 pub use reinjection::{
     ConfigureError, Copied, DataRange, NoReinjection, Occasion, OutstandingRange, PacketFate,
     PacketOutcome, PathChoice, Rank, Reinjection, Reinjector, ReinjectorReport, Rejection,

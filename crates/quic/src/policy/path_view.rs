@@ -28,6 +28,19 @@ pub enum PathStatus {
     Backup,
 }
 
+/// What the application prefers about the use of a path, set with
+/// [`Connection::set_path_preference`](crate::Connection::set_path_preference). Schedulers see it in
+/// [`PathView`]; it holds until it is set anew, whatever addresses the path moves to.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct PathPreference {
+    /// Whether the path is to carry data while another one can; shown as
+    /// [`PathView::local_status`]. Default [`PathStatus::Available`].
+    pub status: PathStatus,
+    /// What a byte costs on the path, in units of the application's choice; 0, the default, is free.
+    /// Shown as [`PathView::cost`].
+    pub cost: u32,
+}
+
 /// One path as a policy sees it. Values are those of the moment of the call.
 ///
 /// Further fields may come; tests and other hosts make one with [`PathView::builder`].
@@ -38,9 +51,9 @@ pub struct PathView {
     pub id: PathId,
     /// How far it has come.
     pub phase: PathPhase,
-    /// What this end announced.
+    /// What the application of this end set ([`PathPreference::status`]).
     pub local_status: PathStatus,
-    /// What the peer announced.
+    /// What the peer announced; [`PathStatus::Available`] before it announced anything.
     pub peer_status: PathStatus,
     /// True if `smoothed_rtt`, `rtt_var`, `min_rtt` and `latest_rtt` rest on a sample; before, they
     /// are assumptions.
@@ -72,12 +85,9 @@ pub struct PathView {
     pub mtu: u16,
     /// When the last packet was received on the path; `None` before the first.
     pub last_received: Option<Instant>,
-    /// Bytes that the scheduler has assigned to the path and that are not sent yet.
-    pub unsent: ByteCount,
-    /// What the application says that a byte costs on the path, in units of its choice; 0 is free.
+    /// What a byte costs on the path, in units of the application's choice
+    /// ([`PathPreference::cost`]); 0 is free.
     pub cost: u32,
-    /// True while the socket of the path accepts no datagrams.
-    pub blocked: bool,
 }
 
 impl PathView {
@@ -104,9 +114,7 @@ impl PathView {
             pto_count: 0,
             mtu: 1_200,
             last_received: None,
-            unsent: ByteCount::ZERO,
             cost: 0,
-            blocked: false,
         })
     }
 
@@ -120,9 +128,9 @@ impl PathView {
         self.local_status == PathStatus::Backup || self.peer_status == PathStatus::Backup
     }
 
-    /// True if data may be sent on the path at all: it is active and its socket isn't blocked.
+    /// True if data may be sent on the path at all: it is active.
     pub fn is_usable(&self) -> bool {
-        self.phase == PathPhase::Active && !self.blocked
+        self.phase == PathPhase::Active
     }
 
     /// True if a full datagram may leave now: the path is usable, and window and pacer let it go.
@@ -194,12 +202,8 @@ setters! {
     mtu: u16,
     /// Sets [`PathView::last_received`].
     last_received: Option<Instant>,
-    /// Sets [`PathView::unsent`].
-    unsent: ByteCount,
     /// Sets [`PathView::cost`].
     cost: u32,
-    /// Sets [`PathView::blocked`].
-    blocked: bool,
 }
 
 impl PathViewBuilder {

@@ -36,7 +36,7 @@ pub struct OutstandingRange {
     pub retransmission: bool,
     /// Priority of the data; that of the stream unless the application gave the range another.
     pub priority: Priority,
-    /// When the receiver has no use for the data any more, if the application said so.
+    /// When the receiver has no use for the data any more, if the application set such a time.
     pub deadline: Option<Instant>,
     /// Replicas of the range that were sent so far.
     pub copies: u32,
@@ -308,7 +308,7 @@ pub enum Repair {
         cause: RepairCause,
         /// Priority of its stream.
         priority: Priority,
-        /// When the receiver has no use for it any more, if the application said so.
+        /// When the receiver has no use for it any more, if the application set such a time.
         deadline: Option<Instant>,
     },
     /// A replica of the data range left.

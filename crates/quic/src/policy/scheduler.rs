@@ -16,10 +16,8 @@ pub struct CopyDemand {
     pub target: PathChoice,
     /// Their place among other data.
     pub rank: Rank,
-    /// Bytes of stream data.
+    /// Bytes of stream data; some of them may be acknowledged by now, and are then not sent.
     pub bytes: ByteCount,
-    /// Path that carried the original last; `None` if it isn't known.
-    pub replica_of: Option<PathId>,
 }
 
 impl CopyDemand {
@@ -29,7 +27,15 @@ impl CopyDemand {
             target,
             rank: Rank::default(),
             bytes,
-            replica_of: None,
+        }
+    }
+
+    /// Adds the copies to those of the same target and rank in `demand`.
+    pub fn add_to(self, demand: &mut Vec<Self>) {
+        let is_same = |known: &&mut Self| known.target == self.target && known.rank == self.rank;
+        match demand.iter_mut().find(is_same) {
+            Some(known) => known.bytes += self.bytes,
+            None => demand.push(self),
         }
     }
 
@@ -37,13 +43,6 @@ impl CopyDemand {
     #[must_use]
     pub fn rank(mut self, rank: Rank) -> Self {
         self.rank = rank;
-        self
-    }
-
-    /// Sets [`CopyDemand::replica_of`].
-    #[must_use]
-    pub fn replica_of(mut self, path: PathId) -> Self {
-        self.replica_of = Some(path);
         self
     }
 }
@@ -62,7 +61,7 @@ pub struct Demand<'a> {
     pub new_bytes: ByteCount,
     /// Stream bytes that were declared lost, on whichever path.
     pub retransmission_bytes: ByteCount,
-    /// Copies that the re-injector asked for, by target.
+    /// Copies that the re-injector asked for, by target and rank; no two entries share both.
     pub copies: &'a [CopyDemand],
     /// The stream whose data are next; `None` if no stream data wait or it isn't known.
     pub next_stream: Option<StreamId>,
@@ -72,8 +71,6 @@ pub struct Demand<'a> {
     /// The earliest time after which some of the data are of no use to the receiver, if the
     /// application named one.
     pub deadline: Option<Instant>,
-    /// Path that carried the next data last, if what is next is a retransmission or a copy.
-    pub replica_of: Option<PathId>,
 }
 
 impl<'a> Demand<'a> {
@@ -132,13 +129,6 @@ impl<'a> Demand<'a> {
         self
     }
 
-    /// Sets [`Demand::replica_of`].
-    #[must_use]
-    pub fn replica_of(mut self, path: PathId) -> Self {
-        self.replica_of = Some(path);
-        self
-    }
-
     /// Bytes of stream data and datagrams that wait, copies included.
     pub fn bytes(&self) -> ByteCount {
         self.copies.iter().fold(
@@ -172,7 +162,7 @@ pub enum PathDecision {
         /// anti-amplification limit of the path apply in addition.
         max_bytes: ByteCount,
     },
-    /// No path can carry data now: each is held back by its window, its pacer or its socket. The
+    /// No path can carry data now: each is held back by its window or its pacer. The
     /// scheduler is asked again when one of these has changed.
     Blocked,
     /// No data before this time, unless something else happens first.

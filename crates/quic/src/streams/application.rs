@@ -163,7 +163,7 @@ impl Streams {
             Ok(())
         })
         .unwrap_or(Err(WriteError::Closed))?;
-        self.forget_unlimited(key);
+        self.discard_unlimited(key);
         Ok(())
     }
 
@@ -182,7 +182,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Says when the receiver has no use for the stream's data any more.
+    /// Sets when the receiver has no use for the stream's data any more.
     pub(crate) fn set_deadline(
         &mut self,
         id: StreamId,

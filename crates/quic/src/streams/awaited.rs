@@ -37,7 +37,7 @@ impl Streams {
         recv.has_gap() || is_interrupted || self.is_request(stream)
     }
 
-    /// True for a stream of ours on which the peer has to speak next.
+    /// True for a locally opened stream on which the peer sends next.
     fn is_request(&self, stream: &Stream) -> bool {
         let is_ours = stream.id.dir() == Dir::Bi && self.ids.is_local(stream.id);
         let unanswered = stream.recv.as_ref().is_some_and(|it| it.highest() == 0);

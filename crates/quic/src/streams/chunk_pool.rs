@@ -72,7 +72,7 @@ impl ChunkPool {
         if let Some(chunk) = self.small.take_at_least(size) {
             return chunk;
         }
-        // One of those that are too small makes room for this one when it comes back.
+        // One of those that are too small makes room for this one when it is returned.
         drop(self.small.take());
         Vec::with_capacity(size)
     }

@@ -59,7 +59,7 @@ pub(super) struct ConnectionSend {
     /// The limit of the last `DATA_BLOCKED`.
     pub(super) reported_blocked_at: Option<u64>,
     /// Streams that reached the peer's limit on them and may have more to send; see
-    /// [`Streams::forget_unlimited`].
+    /// [`Streams::discard_unlimited`].
     pub(super) limited_streams: BTreeSet<u32>,
     /// Streams whose writers wait for room in the send window; some may be closed.
     pub(super) waiting: VecDeque<u32>,
@@ -97,8 +97,8 @@ impl ConnectionSend {
     }
 
     /// The stream of `key` is closed.
-    pub(super) fn forget(&mut self, key: u32) {
-        self.scheduler.forget(key);
+    pub(super) fn discard(&mut self, key: u32) {
+        self.scheduler.discard(key);
         self.limited_streams.remove(&key);
     }
 
@@ -112,7 +112,7 @@ impl ConnectionSend {
     }
 
     /// The peer's limit is unknown again, and of what was sent only `sent` bytes count.
-    pub(super) fn forget_sent(&mut self, sent: u64) {
+    pub(super) fn discard_sent(&mut self, sent: u64) {
         self.limit = 0;
         self.sent = sent;
         self.reported_blocked_at = None;

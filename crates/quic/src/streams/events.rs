@@ -34,7 +34,7 @@ pub enum StreamEvent {
         code: u64,
     },
     /// The time set with [`SendStream::set_expiry`](crate::SendStream::set_expiry) came before the
-    /// peer had acknowledged everything, and the rest was given up.
+    /// peer had acknowledged everything, and the rest was abandoned.
     Expired {
         /// The stream.
         id: StreamId,

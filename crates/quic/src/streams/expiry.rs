@@ -14,10 +14,10 @@ use super::send_stream::SendHalf;
 use crate::error::WriteError;
 use crate::observe::ResetCause;
 
-/// When the data of a stream is given up, and how.
+/// When the data of a stream expires, and how.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Expiry {
-    /// What the peer has not acknowledged by then is given up.
+    /// What the peer has not acknowledged by then is abandoned.
     pub at: Instant,
     /// Error code of the reset, cut to 2^62 - 1.
     pub code: u64,
@@ -51,7 +51,7 @@ impl Expiries {
 }
 
 impl Streams {
-    /// Sets when the stream's data is given up; `None` never.
+    /// Sets when the stream's data expires; `None` never.
     pub(crate) fn set_expiry(
         &mut self,
         id: StreamId,
@@ -71,7 +71,7 @@ impl Streams {
         self.outgoing.expiries.0.first().map(|(at, _)| *at)
     }
 
-    /// Gives up what has expired by `now`.
+    /// Abandons what has expired by `now`.
     pub(crate) fn expire(&mut self, now: Instant) {
         while let Some(key) = self.outgoing.expiries.pop_due(now) {
             let due = self.with_send(key, |send, _| {

@@ -241,7 +241,7 @@ impl Streams {
             // In place: it is large to be moved out.
             *send = None;
         }
-        self.forget_unlimited(key);
+        self.discard_unlimited(key);
         self.close_if_done(key);
     }
 }

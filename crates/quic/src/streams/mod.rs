@@ -13,12 +13,12 @@
 //! - `application.rs`: calls of the application; `events.rs`: events for it.
 //! - `frame_input.rs`: frames of the peer; `frame_output.rs`: STREAM frames in packets; `frame_fates.rs`:
 //!   fates of those packets; `send_flow_control.rs`: the peer's limits; `stream_reset.rs`, `expiry.rs`:
-//!   data that are given up; `zero_rtt.rs`: data sent or received before the handshake was complete.
+//!   data that are abandoned; `zero_rtt.rs`: data sent or received before the handshake was complete.
 //! - `send_stream.rs`, `recv_stream.rs`: the two halves of a stream; `send_buffer.rs`, `assembler.rs`:
 //!   their bytes; `connection_send.rs`: sending state that they share; `chunk_pool.rs`, `spare_buffers.rs`:
 //!   memory for bytes; `idle_memory.rs`: what an idle connection gives back.
 //! - `retransmission_history.rs`, `range_history.rs`: ranges that were lost or repeated, and their copies;
-//!   `repair_stats.rs`: totals of them; `range_hints.rs`: what the application says about ranges.
+//!   `repair_stats.rs`: totals of them; `range_hints.rs`: the application's hints about ranges.
 //! - `awaited.rs`: whether the peer has more to send.
 //! - `stream_ids.rs`: identifiers, counts and limits; `stream_slab.rs`: where the state of streams lies;
 //!   `stream_map.rs`: maps by stream.
@@ -371,7 +371,7 @@ impl Streams {
         }
         let id = stream.id;
         self.slab.remove(key);
-        self.outgoing.forget(key);
+        self.outgoing.discard(key);
         self.ids.remove(id);
         self.note_life(id, false);
         if !self.ids.is_local(id) {
@@ -409,7 +409,7 @@ impl Streams {
             && let Some(stream) = self.slab.get_mut(key)
         {
             stream.queued_events &= !bit;
-            self.forget_unlimited(key);
+            self.discard_unlimited(key);
         }
     }
 }

@@ -12,7 +12,7 @@ use super::priority::Priority;
 use super::{SendHalf, Streams};
 use crate::error::WriteError;
 
-/// What an application says about a range of a stream. The default says nothing.
+/// Hints of an application about a range of a stream. The default has none.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RangeHints {
@@ -118,8 +118,8 @@ impl RangeHintMap {
         }
     }
 
-    /// Forgets the hints about bytes before `offset`, which were delivered.
-    pub(super) fn forget_before(&mut self, offset: u64) {
+    /// Discards the hints about bytes before `offset`, which were delivered.
+    pub(super) fn discard_before(&mut self, offset: u64) {
         while let Some(first) = self.ranges.first_entry()
             && first.get().end <= offset
         {

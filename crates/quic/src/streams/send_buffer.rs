@@ -1,7 +1,7 @@
 //! The bytes of one stream that were written and are not yet all acknowledged.
 //!
 //! Keeps apart what was never sent, what was lost and what was acknowledged, so that a copy of any
-//! range can be sent at any time: the first acknowledgement of any copy wins, and the loss of a
+//! range can be sent at any time: the first acknowledgement of any copy counts, and the loss of a
 //! copy queues only what was not acknowledged. Flow control is up to the caller.
 
 use std::collections::VecDeque;
@@ -237,7 +237,7 @@ impl SendBuffer {
     /// `piece` is being sent.
     pub(super) fn on_sent(&mut self, piece: Piece) {
         let end = piece.offset + piece.len as u64;
-        self.forget_lost(piece.offset..end);
+        self.discard_lost(piece.offset..end);
         self.sent = self.sent.max(end);
         let starts_by_now = |(start, _): &(u64, Segment)| *start <= self.sent;
         while self
@@ -291,7 +291,7 @@ impl SendBuffer {
         if range.is_empty() {
             return;
         }
-        self.forget_lost(range.clone());
+        self.discard_lost(range.clone());
         if range.start > self.base {
             self.acked.insert(range);
             return;
@@ -327,7 +327,7 @@ impl SendBuffer {
     }
 
     /// Nothing that is held was ever sent.
-    pub(super) fn forget_sent(&mut self) {
+    pub(super) fn discard_sent(&mut self) {
         self.sent = self.base;
         self.acked.clear();
         self.lost.clear();
@@ -337,7 +337,7 @@ impl SendBuffer {
         }
     }
 
-    fn forget_lost(&mut self, range: Range<u64>) {
+    fn discard_lost(&mut self, range: Range<u64>) {
         if self.lost_len > 0 {
             self.lost_len -= self.lost.overlap(range.clone());
             self.lost.remove(range);
@@ -369,7 +369,7 @@ impl SendBuffer {
         self.keep = self.keep.min(keep).min(self.end);
         self.end = self.sent.max(self.keep);
         self.fin = FinState::Open;
-        self.forget_lost(self.keep..u64::MAX);
+        self.discard_lost(self.keep..u64::MAX);
         self.acked.remove(self.keep..u64::MAX);
         while let Some((start, segment)) = self.segments.back_mut() {
             let len = self.keep.saturating_sub(*start) as usize;

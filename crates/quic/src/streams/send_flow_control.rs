@@ -14,7 +14,7 @@ impl Streams {
         if self.with_send(key, |send, _| send.raise_limit(limit)) == Some(true) {
             self.cancel(ControlKey::StreamDataBlocked(id));
             self.announce_writable(key);
-            self.forget_unlimited(key);
+            self.discard_unlimited(key);
         }
     }
 
@@ -44,7 +44,7 @@ impl Streams {
     }
 
     /// Removes the stream of `key` from the limited ones if it is none any more.
-    pub(super) fn forget_unlimited(&mut self, key: u32) {
+    pub(super) fn discard_unlimited(&mut self, key: u32) {
         if !self.outgoing.limited_streams.is_empty()
             && !self.slab.get(key).is_some_and(Stream::is_flow_limited)
         {

@@ -42,7 +42,7 @@ pub(super) struct SendHalf {
     reported_blocked_at: Option<u64>,
     /// A write fell short: an event is due when there is room.
     pub(super) wants_event: bool,
-    /// When the data is given up; listed in `ConnectionSend::expiries` too.
+    /// When the data expires; listed in `ConnectionSend::expiries` too.
     pub(super) expiry: Option<Expiry>,
     /// Listed among the writers that wait for room in the connection's send window.
     pub(super) is_listed: bool,
@@ -68,7 +68,7 @@ impl SendHalf {
     pub(super) fn on_acked(&mut self, range: Range<u64>, fin: bool, pool: &mut ChunkPool) {
         self.buffer.on_acked(range, fin, pool);
         if let Some(hints) = self.range_hints.get_mut() {
-            hints.forget_before(self.buffer.delivered());
+            hints.discard_before(self.buffer.delivered());
         }
     }
 
@@ -77,7 +77,7 @@ impl SendHalf {
         self.limit.saturating_sub(self.buffer.end())
     }
 
-    /// Unsent bytes that the peer's limit permits; all of them, unless the limit was forgotten.
+    /// Unsent bytes that the peer's limit permits; all of them, unless the limit was discarded.
     pub(super) fn sendable(&self) -> u64 {
         self.buffer
             .unsent()
@@ -85,7 +85,7 @@ impl SendHalf {
     }
 
     /// The peer's limit is unknown again.
-    pub(super) fn forget_limit(&mut self) {
+    pub(super) fn discard_limit(&mut self) {
         self.limit = 0;
         self.reported_blocked_at = None;
     }
@@ -142,7 +142,7 @@ impl SendHalf {
         matches!(self.state, SendState::Reset | SendState::Stopped(_))
     }
 
-    /// True while none of the data was given up.
+    /// True while none of the data was abandoned.
     pub(super) fn is_whole(&self) -> bool {
         self.state == SendState::Sending
     }
@@ -156,7 +156,7 @@ impl SendHalf {
         }
     }
 
-    /// Gives up all but the first `reliable` bytes, or less of them than before. `RESET_STREAM_AT` is
+    /// Abandons all but the first `reliable` bytes, or less of them than before. `RESET_STREAM_AT` is
     /// due, see [`SendHalf::take_reset_at`].
     pub(super) fn set_reset_at(&mut self, code: u64, reliable: u64, pool: &mut ChunkPool) {
         self.buffer.keep_only(reliable, pool);

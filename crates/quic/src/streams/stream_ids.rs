@@ -156,7 +156,7 @@ impl StreamIds {
     }
 
     /// The peer's limits are unknown again.
-    pub(super) fn forget_local_limits(&mut self) {
+    pub(super) fn discard_local_limits(&mut self) {
         for local in &mut self.local {
             local.limit = 0;
             local.reported_blocked_at = None;

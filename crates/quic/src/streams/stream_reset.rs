@@ -79,7 +79,7 @@ impl Streams {
             history.on_reset(id);
         }
         self.cancel(ControlKey::StreamDataBlocked(id));
-        self.forget_unlimited(key);
+        self.discard_unlimited(key);
         self.set_control(ControlKey::ResetStream(id), value);
         let reset = ResetValues {
             code,
@@ -125,7 +125,7 @@ impl Streams {
             history.on_truncated(id, reset.reliable_size);
         }
         self.cancel(ControlKey::StreamDataBlocked(id));
-        self.forget_unlimited(key);
+        self.discard_unlimited(key);
         self.announce_reset_at(key);
         self.note_reset(id, cause, reset);
         self.wake_writers();

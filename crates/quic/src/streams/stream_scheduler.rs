@@ -112,7 +112,7 @@ impl StreamScheduler {
     }
 
     /// Removes the stream of `key`.
-    pub(super) fn forget(&mut self, key: u32) {
+    pub(super) fn discard(&mut self, key: u32) {
         self.retransmissions.remove(key);
         self.new_data.remove(key);
     }

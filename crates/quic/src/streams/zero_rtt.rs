@@ -39,7 +39,7 @@ impl Streams {
     /// all that was written waits to be sent for the first time.
     pub(crate) fn send_anew(&mut self) {
         self.initial_limits = InitialLimits::default();
-        self.ids.forget_local_limits();
+        self.ids.discard_local_limits();
         let mut reset_bytes = 0;
         for key in self.slab.keys() {
             let Some(id) = self.slab.get(key).map(|stream| stream.id) else {
@@ -50,7 +50,7 @@ impl Streams {
             }
             self.cancel(ControlKey::StreamDataBlocked(id));
             let reset = self.with_send(key, |send, _| {
-                send.forget_sent();
+                send.discard_sent();
                 if send.is_reset() {
                     send.buffer.sent()
                 } else {
@@ -59,7 +59,7 @@ impl Streams {
             });
             reset_bytes += reset.unwrap_or(0);
         }
-        self.outgoing.forget_sent(reset_bytes);
+        self.outgoing.discard_sent(reset_bytes);
         self.cancel(ControlKey::DataBlocked);
         for dir in Dir::ALL {
             self.cancel(ControlKey::StreamsBlocked(dir));
@@ -70,10 +70,10 @@ impl Streams {
 impl SendHalf {
     /// Nothing was sent, and nothing may be. Returns the bytes that count as sent all the same: the
     /// final size of a stream that was reset stays what it is.
-    fn forget_sent(&mut self) -> u64 {
-        self.forget_limit();
+    fn discard_sent(&mut self) -> u64 {
+        self.discard_limit();
         if self.is_whole() {
-            self.buffer.forget_sent();
+            self.buffer.discard_sent();
             return 0;
         }
         let sent = self.buffer.sent();

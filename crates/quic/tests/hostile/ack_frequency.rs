@@ -11,7 +11,11 @@ use swiftwater_units::Side;
 
 use crate::attack::{Attack, Setup, on, on_server};
 
-fn wish(sequence: u64, ack_eliciting_threshold: u64, reordering_threshold: u64) -> Frame<'static> {
+fn request(
+    sequence: u64,
+    ack_eliciting_threshold: u64,
+    reordering_threshold: u64,
+) -> Frame<'static> {
     Frame::AckFrequency(AckFrequency {
         sequence,
         ack_eliciting_threshold,
@@ -27,10 +31,10 @@ fn is_acked_at_once(attack: &mut Attack) -> bool {
     attack.peer.is_acked(EncryptionLevel::OneRtt, number)
 }
 
-/// Packet numbers, each sent after `wish`, of which the victim acknowledges `expected` at once.
-fn assert_acked(wish: Frame<'static>, numbers: &[u64], expected: &[u64]) {
+/// Packet numbers, each sent after `request`, of which the victim acknowledges `expected` at once.
+fn assert_acked(request: Frame<'static>, numbers: &[u64], expected: &[u64]) {
     let mut attack = on(Side::Server);
-    attack.send_frames(&[wish, Frame::ImmediateAck]);
+    attack.send_frames(&[request, Frame::ImmediateAck]);
     let base = attack.peer.next_number(EncryptionLevel::OneRtt);
     let mut acked = Vec::new();
     for &number in numbers {
@@ -45,33 +49,33 @@ fn assert_acked(wish: Frame<'static>, numbers: &[u64], expected: &[u64]) {
 }
 
 #[test]
-fn a_wish_for_few_acknowledgements_is_granted() {
+fn a_request_for_few_acknowledgements_is_granted() {
     let rising: Vec<u64> = (0..30).collect();
-    assert_acked(wish(0, 9, 3), &rising, &[9, 19, 29]);
-    assert_acked(wish(0, 1, 1), &rising[..6], &[1, 3, 5]);
-    assert_acked(wish(0, 0, 1), &rising[..4], &[0, 1, 2, 3]);
+    assert_acked(request(0, 9, 3), &rising, &[9, 19, 29]);
+    assert_acked(request(0, 1, 1), &rising[..6], &[1, 3, 5]);
+    assert_acked(request(0, 0, 1), &rising[..4], &[0, 1, 2, 3]);
 }
 
 /// The examples of the draft, section 6.2.1.
 #[test]
-fn missing_packets_are_told_at_the_distance_that_was_asked_for() {
+fn missing_packets_are_reported_at_the_distance_that_was_asked_for() {
     let received = [0, 1, 3, 4, 5, 8, 9, 10];
-    assert_acked(wish(0, 100, 3), &received, &[5, 9, 10]);
+    assert_acked(request(0, 100, 3), &received, &[5, 9, 10]);
     let received = [0, 1, 3, 5, 6, 7, 8, 9];
-    assert_acked(wish(0, 100, 5), &received, &[7, 9]);
+    assert_acked(request(0, 100, 5), &received, &[7, 9]);
     // Never, and at once.
-    assert_acked(wish(0, 100, 0), &[0, 4, 9, 20], &[]);
-    assert_acked(wish(0, 100, 1), &[0, 2, 3, 5], &[2, 5]);
+    assert_acked(request(0, 100, 0), &[0, 4, 9, 20], &[]);
+    assert_acked(request(0, 100, 1), &[0, 2, 3, 5], &[2, 5]);
 }
 
 #[test]
-fn wishes_that_come_late_are_ignored() {
+fn requests_that_come_late_are_ignored() {
     let mut attack = on(Side::Server);
-    attack.send_frames(&[wish(5, 9, 0)]);
-    attack.send_frames(&[wish(4, 0, 0)]);
-    attack.send_frames(&[wish(5, 0, 0)]);
+    attack.send_frames(&[request(5, 9, 0)]);
+    attack.send_frames(&[request(4, 0, 0)]);
+    attack.send_frames(&[request(5, 0, 0)]);
     assert!(!is_acked_at_once(&mut attack));
-    attack.send_frames(&[wish(6, 0, 0)]);
+    attack.send_frames(&[request(6, 0, 0)]);
     assert!(is_acked_at_once(&mut attack));
 }
 
@@ -118,9 +122,9 @@ fn delays_out_of_range_are_violations() {
 }
 
 #[test]
-fn nobody_may_ask_who_was_not_invited() {
+fn a_request_without_the_transport_parameter_is_an_error() {
     let frames = [
-        (wish(0, 1, 1), types::ACK_FREQUENCY),
+        (request(0, 1, 1), types::ACK_FREQUENCY),
         (Frame::ImmediateAck, types::IMMEDIATE_ACK),
     ];
     for (frame, frame_type) in frames {
@@ -139,12 +143,12 @@ fn nobody_may_ask_who_was_not_invited() {
 #[test]
 fn requests_for_immediate_acknowledgement_are_met_with_one_packet_each() {
     let mut attack = on(Side::Server);
-    attack.send_frames(&[wish(0, 1000, 0)]);
+    attack.send_frames(&[request(0, 1000, 0)]);
     let before = attack.peer.packets.len();
     for _ in 0..500 {
         attack.send_frames(&[const { Frame::ImmediateAck }; 20]);
     }
     let answers = attack.peer.packets.len() - before;
     assert!(answers <= 510, "{answers}");
-    attack.assert_alive();
+    attack.assert_open();
 }

@@ -37,7 +37,7 @@ fn hello(attack: &mut Attack, size: usize) -> Vec<u8> {
 }
 
 #[test]
-fn silent_clients_get_three_times_what_they_sent() {
+fn clients_without_an_answer_get_three_times_what_they_sent() {
     for size in [1200, 1201, 1234, 1350, 1472] {
         let mut attack = talkative();
         let first = hello(&mut attack, size);
@@ -48,7 +48,7 @@ fn silent_clients_get_three_times_what_they_sent() {
         assert!(sent <= 3 * size, "{sent} bytes for {size}");
         // All that it may, except for what is too little for a packet.
         assert!(sent > 3 * size - 64, "{sent} bytes for {size}");
-        // The handshake timed out, without a farewell that nobody could read.
+        // The handshake timed out, without a CONNECTION_CLOSE that could not be read.
         assert!(attack.victim.connection().is_drained());
         assert_eq!(attack.victim.endpoint.connections(), 0);
     }
@@ -366,7 +366,7 @@ fn probes_from_elsewhere_get_no_more_than_three_times_their_size() {
                 assert!(sent > 0, "the probe is answered");
             }
             attack.from = home();
-            attack.assert_alive();
+            attack.assert_open();
         }
     }
 }
@@ -384,7 +384,7 @@ fn many_probes_from_many_places_stay_within_their_limits() {
         assert!(attack.bytes_to(from) <= 3 * len);
     }
     attack.from = home();
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -394,13 +394,13 @@ fn clients_do_not_follow_a_server_that_moves() {
     let number = attack.peer.next_number(EncryptionLevel::OneRtt);
     attack.send_frames(&[Frame::Ping]);
     attack.from = home();
-    attack.assert_alive();
+    attack.assert_open();
     assert!(!attack.peer.is_acked(EncryptionLevel::OneRtt, number));
     assert_eq!(attack.bytes_to(elsewhere()), 0);
 }
 
 #[test]
-fn nobody_moves_before_the_handshake_is_confirmed() {
+fn no_migration_before_the_handshake_is_confirmed() {
     let mut attack = server_victim(Setup::default());
     let first = hello(&mut attack, 1200);
     attack.deliver(&first);

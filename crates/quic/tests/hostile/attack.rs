@@ -91,7 +91,7 @@ pub(crate) struct Victim {
     pub(crate) accepted: usize,
     /// Memory of the endpoint and the connection.
     pub(crate) meter: Meter,
-    /// Someone else who talks to the same endpoint.
+    /// Another client of the same endpoint.
     pub(crate) bystander: Option<Bystander>,
 }
 
@@ -156,7 +156,7 @@ impl Victim {
         }
     }
 
-    /// Takes out what it wants to send: one datagram each, with its receiver.
+    /// Takes out what it has to send: one datagram each, with its receiver.
     pub(crate) fn transmits(&mut self, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
         let mut datagrams = Vec::new();
         let Some((handle, connection)) = &mut self.connection else {
@@ -168,7 +168,7 @@ impl Victim {
             for datagram in buf[..transmit.size].chunks(segment) {
                 datagrams.push((transmit.destination, datagram.to_vec()));
             }
-            assert!(datagrams.len() < 10_000, "the victim never falls silent");
+            assert!(datagrams.len() < 10_000, "the victim never stops sending");
         }
         while let Some(event) = connection.poll_event() {
             self.events.push(event);
@@ -181,7 +181,7 @@ impl Victim {
     }
 
     /// Its application has seen the events.
-    pub(crate) fn forget_events(&mut self) {
+    pub(crate) fn discard_events(&mut self) {
         let events = &mut self.events;
         self.meter.measure(|| events.clear());
     }
@@ -251,7 +251,7 @@ fn client_crypto(setup: &Setup, certificate: &DevCertificate) -> Arc<dyn ClientC
     }
 }
 
-/// A server under attack that has heard nothing yet, and the client that will attack it.
+/// A server under attack that has received nothing yet, and the client that will attack it.
 pub(crate) fn server_victim(setup: Setup) -> Attack {
     let certificate = DevCertificate::deterministic(["localhost"]).unwrap();
     let client_crypto = client_crypto(&setup, &certificate);
@@ -311,7 +311,7 @@ pub(crate) fn client_victim(setup: Setup) -> LoneClient {
 
 impl LoneClient {
     /// Gives the client a datagram from its server after a round trip; returns what it sends.
-    pub(crate) fn hear(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
+    pub(crate) fn receive(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
         self.now += Duration::from_millis(100);
         self.victim.receive(self.now, home(), datagram);
         let transmits = self.victim.transmits(self.now);
@@ -401,7 +401,7 @@ impl Attack {
         self.collect();
     }
 
-    /// Lets somebody else connect to the same server. From then on `talk` shows that he is served.
+    /// Lets another client connect to the same server. From then on `talk` shows that it is served.
     pub(crate) fn invite(&mut self) {
         let bystander = Bystander::join(&mut self.victim.endpoint, self.now);
         self.victim.bystander = Some(bystander);
@@ -486,7 +486,7 @@ impl Attack {
         self.pass_until(end, true);
     }
 
-    /// Lets time pass in silence.
+    /// Lets time pass without a datagram of the attacker.
     pub(crate) fn wait(&mut self, time: Duration) {
         let end = self.now + time;
         self.pass_until(end, false);
@@ -534,7 +534,7 @@ impl Attack {
             other => panic!("closed because of: {other}"),
         }
         let closes = self.peer.closes();
-        assert!(!closes.is_empty(), "the peer was not told");
+        assert!(!closes.is_empty(), "the peer got no CONNECTION_CLOSE");
         for close in &closes {
             assert_eq!(close.code, code.0, "{closes:?}");
             if let Some(frame_type) = frame_type {
@@ -543,9 +543,9 @@ impl Attack {
         }
         for level in EncryptionLevel::SPACES {
             let of = closes.iter().filter(|close| close.level == level).count();
-            assert!(of <= 1, "told more than once: {closes:?}");
+            assert!(of <= 1, "closed more than once: {closes:?}");
         }
-        // The rest of its life is silent.
+        // From then on nothing is sent.
         let packets = self.peer.packets.len();
         self.wait(Duration::from_secs(60));
         assert_eq!(self.peer.packets.len(), packets, "it spoke after closing");
@@ -557,7 +557,7 @@ impl Attack {
 
     /// The victim has not closed and still acknowledges.
     #[track_caller]
-    pub(crate) fn assert_alive(&mut self) {
+    pub(crate) fn assert_open(&mut self) {
         assert!(
             self.victim.reasons().is_empty(),
             "{:?}",

@@ -1,4 +1,4 @@
-//! Somebody else at the endpoint under attack: an honest client whose connection must not suffer.
+//! Another client of the endpoint under attack, whose connection must not suffer.
 
 #![allow(
     clippy::unwrap_used,

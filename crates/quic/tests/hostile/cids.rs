@@ -41,14 +41,14 @@ const NEW: u64 = types::NEW_CONNECTION_ID;
 const RETIRE: u64 = types::RETIRE_CONNECTION_ID;
 
 #[test]
-fn as_many_connection_ids_as_promised_and_not_one_more() {
+fn as_many_connection_ids_as_declared_and_not_one_more() {
     for side in [Side::Client, Side::Server] {
         let mut attack = on(side);
         // Four: the handshake's and three more.
         for n in 1..=3 {
             attack.send_frames(&[issue(n, 0, &numbered(n))]);
         }
-        attack.assert_alive();
+        attack.assert_open();
         attack.send_frames(&[issue(4, 0, &numbered(4))]);
         attack.assert_closed(ErrorCode::CONNECTION_ID_LIMIT_ERROR, NEW);
     }
@@ -64,7 +64,7 @@ fn ids_that_retire_others_do_not_count_together_with_them() {
         attack.send_frames(&[issue(n, n - 3, &numbered(n))]);
         attack.converse();
     }
-    attack.assert_alive();
+    attack.assert_open();
     // The victim moved on and said so.
     let last = attack.peer.packets.last().unwrap();
     assert!(last.dst.as_bytes()[7] >= 36, "{:?}", last.dst);
@@ -87,7 +87,7 @@ fn one_sequence_number_has_one_connection_id() {
     let mut attack = on(Side::Server);
     attack.send_frames(&[issue(1, 0, b"12345678")]);
     attack.send_frames(&[issue(1, 0, b"12345678")]);
-    attack.assert_alive();
+    attack.assert_open();
     attack.send_frames(&[issue(1, 0, b"87654321")]);
     attack.assert_closed(ErrorCode::PROTOCOL_VIOLATION, NEW);
     // The handshake's ID has number 0.
@@ -158,7 +158,7 @@ fn a_flood_of_retirements_is_stopped() {
     let mut n = 0;
     while attack.victim.reasons().is_empty() {
         n += 1;
-        assert!(n < 100, "the victim remembers {n} retirements");
+        assert!(n < 100, "the victim keeps {n} retirements");
         attack.send_frames(&[issue(n, n, &numbered(n))]);
     }
     attack.assert_closed(ErrorCode::CONNECTION_ID_LIMIT_ERROR, NEW);
@@ -174,7 +174,7 @@ fn a_flood_of_late_connection_ids_is_stopped() {
         if !attack.victim.reasons().is_empty() {
             break;
         }
-        assert!(n < 100, "the victim remembers {n} retirements");
+        assert!(n < 100, "the victim keeps {n} retirements");
     }
     attack.assert_closed(ErrorCode::CONNECTION_ID_LIMIT_ERROR, NEW);
 }
@@ -206,7 +206,7 @@ fn retired_connection_ids_are_replaced() {
         after.iter().map(|new| new.0).collect::<Vec<_>>(),
         [1, 2, 3, 4, 5]
     );
-    attack.assert_alive();
+    attack.assert_open();
     // Datagrams to a retired ID are no longer ours: they are answered with a reset.
     let old = before[1].1;
     let mut packet = Packet::new(EncryptionLevel::OneRtt, &[1; 50]);
@@ -215,7 +215,7 @@ fn retired_connection_ids_are_replaced() {
     attack.deliver(&datagram);
     assert_eq!(attack.victim.answers.len(), 1);
     assert!(attack.victim.answers[0].ends_with(&before[1].2.0));
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -269,5 +269,5 @@ fn repeated_retirement_is_harmless() {
     attack.send_frames(&[retire(1)]);
     attack.pass(Duration::from_millis(100));
     attack.send_frames(&[retire(1)]);
-    attack.assert_alive();
+    attack.assert_open();
 }

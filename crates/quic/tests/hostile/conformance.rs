@@ -43,7 +43,7 @@ fn server() -> Attack {
 /// A frame of the victim, where it went, and the size of its datagram.
 type Sent = (SocketAddr, usize, [u8; 8]);
 
-/// What of the victim's 1-RTT packets since `mark` (datagrams and packets) `wanted` picks.
+/// The victim's 1-RTT packets since `mark` (datagrams and packets) for which `wanted` holds.
 fn sent_since(
     attack: &Attack,
     mark: (usize, usize),
@@ -155,7 +155,7 @@ fn a_challenge_is_answered_at_once_where_it_came_from() {
             Side::Client => on(side),
         };
         attack.peer.acknowledges = false;
-        // A client hears its server at one address only.
+        // A client accepts packets of its server from one address only.
         let places: &[SocketAddr] = match side {
             Side::Server => &[home(), place(1)],
             Side::Client => &[home()],
@@ -218,7 +218,7 @@ fn token_of(initial: &[u8]) -> Vec<u8> {
     initial[header.token].to_vec()
 }
 
-/// What a client sends when it hears nothing until its next timeout.
+/// What a client sends when it receives nothing until its next timeout.
 fn next_try(lone: &mut LoneClient) -> Vec<Vec<u8>> {
     lone.now = lone.victim.connection().poll_timeout().unwrap();
     lone.victim.handle_timeout(lone.now);
@@ -244,7 +244,7 @@ fn every_initial_carries_the_token_until_a_retry_replaces_it() {
         cid(b"retrycid"),
         b"of a retry",
     );
-    let second = lone.hear(&retry);
+    let second = lone.receive(&retry);
     assert_eq!(second.len(), 1);
     assert_eq!(token_of(&second[0]), b"of a retry");
     let mut seen = 0;
@@ -275,7 +275,7 @@ fn a_retry_may_have_any_unused_bits() {
         let tag = primitives.retry_tag(VERSION_1, &header.dst_cid, w.filled_mut());
         w.bytes(&tag);
         let len = w.filled_mut().len();
-        let second = lone.hear(&packet[..len]);
+        let second = lone.receive(&packet[..len]);
         assert_eq!(second.len(), 1, "{bits}");
         assert_eq!(token_of(&second[0]), b"token");
     }
@@ -289,7 +289,7 @@ fn tokens_of_other_servers_are_not_shown() {
 }
 
 #[test]
-fn clients_notice_whichever_limit_fell() {
+fn clients_detect_whichever_limit_fell() {
     let limits: [fn(&mut TransportParameters) -> &mut u64; 8] = [
         |parameters| &mut parameters.active_connection_id_limit,
         |parameters| &mut parameters.initial_max_data,
@@ -301,7 +301,7 @@ fn clients_notice_whichever_limit_fell() {
         |parameters| &mut parameters.max_datagram_frame_size,
     ];
     for (n, limit) in limits.into_iter().enumerate() {
-        // The server forgot its limits, and accepts early data all the same.
+        // The server lost its limits, and accepts early data all the same.
         let mut attack = meet_again(true, |persona| *limit(&mut persona.parameters) -= 1);
         attack.converse();
         let reasons = attack.victim.reasons();
@@ -341,7 +341,7 @@ fn early_data_and_the_rest_share_their_packet_numbers() {
         ..Packet::new(EncryptionLevel::OneRtt, &encode(&[Frame::Ping]))
     });
     assert_eq!(received(&mut attack), before);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn a_client_with_early_keys_takes_no_early_data_of_its_server() {
 }
 
 #[test]
-fn acknowledgements_come_when_promised() {
+fn acknowledgements_come_within_the_declared_delay() {
     let mut attack = server_victim(Setup::default());
     for datagram in attack.peer.answers() {
         attack.deliver(&datagram);
@@ -405,7 +405,7 @@ fn a_closed_victim_sends_little_elsewhere() {
 }
 
 #[test]
-fn the_end_of_the_handshake_is_told_until_it_is_acknowledged() {
+fn the_end_of_the_handshake_is_sent_until_it_is_acknowledged() {
     let mut attack = server_victim(Setup::default());
     attack.peer.acknowledges = false;
     attack.converse();
@@ -419,5 +419,5 @@ fn the_end_of_the_handshake_is_told_until_it_is_acknowledged() {
     let before = told(&attack);
     attack.pass(Duration::from_secs(20));
     assert_eq!(told(&attack), before);
-    attack.assert_alive();
+    attack.assert_open();
 }

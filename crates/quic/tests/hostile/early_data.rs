@@ -130,7 +130,7 @@ fn more_early_data_than_permitted_are_a_flow_control_error() {
 }
 
 #[test]
-fn early_data_after_the_handshake_are_dropped_in_time() {
+fn early_data_after_the_handshake_are_dropped_after_a_while() {
     let mut attack = begun(TransportConfig::default());
     attack.establish();
     // Those on their way may come for a moment.
@@ -151,7 +151,7 @@ fn early_data_after_the_handshake_are_dropped_in_time() {
     assert!(attack.victim.reasons().is_empty());
 }
 
-/// Whoever sends early data without an Initial occupies a bounded place for a moment.
+/// Early data without an Initial occupy a bounded place for a moment.
 #[test]
 fn early_data_without_a_connection_are_kept_in_bounds() {
     let (mut attack, client) = returning_client(TransportConfig::default());
@@ -177,7 +177,7 @@ fn early_data_without_a_connection_are_kept_in_bounds() {
     // 64 datagrams, and the list of them.
     let grown = attack.victim.meter.peak() - held;
     assert!(grown <= 112 << 10, "{grown}");
-    // Whoever came last has not lost its place.
+    // The client that came last has not lost its place.
     let initial = attack.peer.answers().remove(0);
     attack.deliver(&initial);
     let opened = Event::Stream(StreamEvent::Opened { dir: Dir::Uni });
@@ -229,7 +229,7 @@ pub(crate) fn meet_again(forgetful: bool, parameters: impl FnOnce(&mut Persona))
 }
 
 #[test]
-fn clients_notice_servers_that_accept_early_data_with_lower_limits() {
+fn clients_detect_servers_that_accept_early_data_with_lower_limits() {
     let lower = |persona: &mut Persona| persona.parameters.initial_max_streams_uni -= 1;
     let mut attack = meet_again(true, |_| {});
     attack.establish();
@@ -244,7 +244,7 @@ fn clients_notice_servers_that_accept_early_data_with_lower_limits() {
         "{reasons:?}"
     );
 
-    // A server that rejects them may lower what it likes.
+    // A server that rejects them may lower any limit.
     let mut attack = meet_again(false, lower);
     attack.establish();
     assert_eq!(attack.early_outcome(), Some(EarlyDataOutcome::Rejected));

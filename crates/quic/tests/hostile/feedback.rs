@@ -58,7 +58,7 @@ fn feedback_may_be_as_large_as_agreed_and_not_a_byte_larger() {
         let mut attack = accepting(side, 20);
         assert_eq!(attack.peer.victims_parameters().max_feedback_size, 20);
         attack.send_frames(&[message(1, 0, &[7; 20], true)]);
-        attack.assert_alive();
+        attack.assert_open();
         let received = attack.victim.connection().recv_feedback().unwrap();
         assert_eq!(received.payload.as_bytes(), [7; 20]);
         attack.send_frames(&[message(1, 1, &[7; 21], true)]);
@@ -94,7 +94,7 @@ fn a_flood_of_feedback_leaves_the_newest_of_each_kind() {
         message(0, 5, &[1; 64], true),
         message(0, 199, &[1; 64], true),
     ]);
-    attack.assert_alive();
+    attack.assert_open();
     let mut unread = 0;
     while let Some(received) = attack.victim.connection().recv_feedback() {
         assert_eq!(received.sequence, 199);
@@ -109,7 +109,7 @@ fn a_number_that_leaves_no_larger_one_ends_nothing() {
     let mut attack = accepting(Side::Client, 64);
     attack.send_frames(&[message(0, (1 << 62) - 1, b"last", true)]);
     attack.send_frames(&[message(0, 0, b"old", true)]);
-    attack.assert_alive();
+    attack.assert_open();
     let received = attack.victim.connection().recv_feedback().unwrap();
     assert_eq!(received.payload.as_bytes(), b"last");
     assert!(attack.victim.connection().recv_feedback().is_none());

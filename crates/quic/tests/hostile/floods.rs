@@ -1,4 +1,4 @@
-//! Floods of small things: what a peer can make the victim remember or say is bounded.
+//! Floods of small things: what a peer can make the victim store or send is bounded.
 
 use swiftwater_quic::ReadOutcome;
 use swiftwater_quic::crypto::EncryptionLevel;
@@ -13,7 +13,7 @@ use crate::peer::Packet;
 #[test]
 fn challenges_in_numbers_are_answered_in_part() {
     let mut attack = on(Side::Server);
-    // More than could be remembered, all in one packet: a few echoes, no growth, no close.
+    // More than could be stored, all in one packet: a few echoes, no growth, no close.
     let frames: Vec<Frame<'_>> = (0..100)
         .map(|n| Frame::PathChallenge { data: [n; 8] })
         .collect();
@@ -24,7 +24,7 @@ fn challenges_in_numbers_are_answered_in_part() {
         .peer
         .count(|frame| matches!(frame, Frame::PathResponse { .. }));
     assert!((1..=20 * 8).contains(&echoes), "{echoes}");
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn stray_path_responses_are_ignored() {
     for n in 0..100 {
         attack.send_frames(&[Frame::PathResponse { data: [n; 8] }]);
     }
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn floods_of_small_things_are_survived() {
             },
         ]);
     }
-    attack.assert_alive();
+    attack.assert_open();
     // What the victim said is bounded by the streams, not by the frames.
     let resets = attack
         .peer
@@ -110,7 +110,7 @@ fn holes_in_packet_numbers_make_no_endless_acknowledgements() {
         )
     });
     assert_eq!(attack.peer.packets.len(), before);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn streams_in_single_bytes_are_put_together_or_refused() {
             data: &[offset as u8],
         })]);
     }
-    attack.assert_alive();
+    attack.assert_open();
     let mut buf = [0; 500];
     assert_eq!(attack.victim.connection().accept(Dir::Bi), Some(id));
     let read = attack.victim.connection().recv_stream(id).read(&mut buf);
@@ -154,7 +154,7 @@ fn streams_in_single_bytes_are_put_together_or_refused() {
     attack.assert_closed_with(ErrorCode::INTERNAL_ERROR);
 }
 
-/// A server that has answered a client's first packet and heard nothing since.
+/// A server that has answered a client's first packet and received nothing since.
 fn half_open() -> Attack {
     let mut attack = server_victim(Setup::default());
     for datagram in attack.peer.answers() {

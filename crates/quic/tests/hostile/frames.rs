@@ -27,8 +27,8 @@ fn well_behaved_peers_are_served() {
             real_tls,
             ..Setup::default()
         };
-        on_server(setup()).assert_alive();
-        on_client(setup()).assert_alive();
+        on_server(setup()).assert_open();
+        on_client(setup()).assert_open();
     }
 }
 
@@ -145,7 +145,7 @@ fn fields_not_in_their_shortest_encoding_are_fine() {
     // MAX_DATA 5 in eight bytes.
     let mut attack = on(Side::Server);
     attack.send(&[0x10, 0xc0, 0, 0, 0, 0, 0, 0, 5]);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn largest_stream_counts_are_accepted() {
     let id = attack.victim.connection().open(Dir::Bi).unwrap();
     let limit = (1 << 62) - 1;
     attack.send_frames(&[Frame::MaxStreamData { id, limit }]);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn frames_that_only_servers_send() {
     );
     let mut attack = on(Side::Client);
     attack.send_frames(&[Frame::HandshakeDone, Frame::NewToken { token: b"token" }]);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! When keys of each kind count, and what the handshake's acknowledgements tell (RFC 9001, sections
+//! When keys of each kind count, and what the handshake's acknowledgements mean (RFC 9001, sections
 //! 4.9 and 5.7; RFC 9002, section 5).
 
 use std::time::Duration;
@@ -35,14 +35,14 @@ fn early_keys_are_gone_once_the_handshake_is_confirmed() {
             assert!(!attack.peer.is_acked(level, number), "{side:?} {level:?}");
         }
         assert_eq!(received(&mut attack), before, "{side:?}");
-        attack.assert_alive();
+        attack.assert_open();
     }
 }
 
 #[test]
 fn a_client_sends_no_initial_after_its_first_handshake_packet() {
     let mut attack = client_victim(Setup::default()).meet_server();
-    // The server speaks, and then hears nothing for a while: the client probes.
+    // The server sends, and then receives nothing for a while: the client probes.
     attack.peer.acknowledges = false;
     for datagram in attack.peer.answers() {
         attack.deliver(&datagram);
@@ -163,7 +163,7 @@ fn an_ack_of_nothing_that_asked_for_it_is_no_rtt_sample() {
     attack.wait(Duration::from_millis(700));
     attack.send(&ack(&[number..=number], None));
     assert_eq!(rtt(&mut attack), before);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]

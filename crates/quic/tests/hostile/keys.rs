@@ -22,7 +22,7 @@ fn peers_that_update_their_keys_are_followed() {
         let mut attack = on(side);
         for generation in 1..5 {
             attack.peer.update_keys();
-            attack.assert_alive();
+            attack.assert_open();
             let last = attack.peer.packets.last().unwrap();
             assert_eq!(last.generation, generation);
             assert_eq!(
@@ -37,13 +37,13 @@ fn peers_that_update_their_keys_are_followed() {
 fn old_keys_after_new_ones_are_not_accepted() {
     let mut attack = on(Side::Server);
     attack.peer.update_keys();
-    attack.assert_alive();
+    attack.assert_open();
     let number = attack.peer.next_number(EncryptionLevel::OneRtt);
     attack.send_packet(&Packet {
         generation: Some(0),
         ..Packet::new(EncryptionLevel::OneRtt, &ping())
     });
-    attack.assert_alive();
+    attack.assert_open();
     assert!(!attack.peer.is_acked(EncryptionLevel::OneRtt, number));
 }
 
@@ -55,18 +55,18 @@ fn late_packets_of_the_previous_keys_are_accepted_for_a_while() {
         .peer
         .set_next_number(EncryptionLevel::OneRtt, late + 2);
     attack.peer.update_keys();
-    attack.assert_alive();
+    attack.assert_open();
     let packet = |number| Packet {
         generation: Some(0),
         number: Some(number),
         ..Packet::new(EncryptionLevel::OneRtt, &[1])
     };
     attack.send_packet(&packet(late));
-    attack.assert_alive();
+    attack.assert_open();
     assert!(attack.peer.is_acked(EncryptionLevel::OneRtt, late));
     attack.pass(Duration::from_secs(10));
     attack.send_packet(&packet(late + 1));
-    attack.assert_alive();
+    attack.assert_open();
     assert!(!attack.peer.is_acked(EncryptionLevel::OneRtt, late + 1));
 }
 
@@ -78,7 +78,7 @@ fn newer_keys_on_an_older_number_are_an_error() {
         .peer
         .set_next_number(EncryptionLevel::OneRtt, older + 1);
     attack.peer.update_keys();
-    attack.assert_alive();
+    attack.assert_open();
     attack.pass(Duration::from_secs(10));
     attack.send_packet(&Packet {
         generation: Some(2),
@@ -95,7 +95,7 @@ fn a_flipped_key_phase_alone_updates_nothing() {
         bits: 0x04,
         ..Packet::new(EncryptionLevel::OneRtt, &ping())
     });
-    attack.assert_alive();
+    attack.assert_open();
     assert_eq!(attack.victim.connection().stats().key_updates, 0);
 }
 
@@ -106,12 +106,12 @@ fn keys_are_not_updated_again_before_the_peer_followed() {
         attack.victim.connection().update_keys();
         attack.victim.connection().ping();
         // The peer acknowledges, but goes on with its old keys.
-        attack.assert_alive();
+        attack.assert_open();
     }
     assert_eq!(attack.victim.connection().stats().key_updates, 1);
     attack.peer.update_keys();
-    attack.assert_alive();
+    attack.assert_open();
     attack.pass(Duration::from_secs(10));
-    attack.assert_alive();
+    attack.assert_open();
     assert_eq!(attack.victim.connection().stats().key_updates, 2);
 }

@@ -59,8 +59,8 @@ fn probes_from_a_thousand_places_cost_few_answers_and_few_connection_ids() {
         attack.pass(Duration::from_secs(10));
         let retired = retirements(&attack);
         assert!(retired < 4, "{ids}: {retired}");
-        attack.assert_alive();
-        // Afterwards there is room for honest ones.
+        attack.assert_open();
+        // Afterwards there is room for well-behaved ones.
         for n in 10..13 {
             attack.send_frames(&[issue(n, 0, &[n as u8; 8])]);
         }
@@ -87,7 +87,7 @@ fn one_place_that_probes_without_end_is_answered_in_measure() {
         assert!(attack.bytes_to(place(1)) <= 3 * received);
     }
     attack.from = home();
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_peer_that_moves_with_every_packet_is_bounded() {
         attack.from = home();
         attack.send_frames(&[Frame::Ping]);
         attack.pass(Duration::from_secs(30));
-        attack.assert_alive();
+        attack.assert_open();
         assert_eq!(attack.victim.connection().remote(), home());
         assert!(
             !attack
@@ -137,7 +137,7 @@ fn connection_ids_may_be_withdrawn_while_paths_are_probed() {
     attack.send_frames(&[issue(7, 7, b"the last")]);
     attack.pass(Duration::from_secs(1));
     attack.send_frames(&[Frame::Ping]);
-    attack.assert_alive();
+    attack.assert_open();
     let sequences: Vec<u64> = (0..4).collect();
     for sequence in sequences {
         let wanted = Frame::RetireConnectionId {
@@ -199,7 +199,7 @@ fn a_server_that_prefers_the_address_of_another_makes_clients_send_little_there(
     // Challenges alone, not more often than Initial packets would be repeated: two in each of three probe
     // timeouts.
     assert!((1..=6).contains(&sent.len()), "{sent:?}");
-    attack.assert_alive();
+    attack.assert_open();
     assert_eq!(attack.victim.connection().remote(), home());
 }
 
@@ -212,7 +212,7 @@ fn addresses_that_no_server_can_have_are_not_tried() {
         );
         attack.pass(Duration::from_secs(5));
         assert!(attack.sent.iter().all(|(to, _)| *to == home()), "{ip:?}");
-        attack.assert_alive();
+        attack.assert_open();
     }
 }
 
@@ -224,12 +224,12 @@ fn a_server_cannot_move_by_probing_from_elsewhere() {
     attack.pass(Duration::from_secs(1));
     assert_eq!(attack.bytes_to(place(3)), 0);
     attack.from = home();
-    attack.assert_alive();
+    attack.assert_open();
 }
 
-/// The move was told after the end, of which nothing but silence may follow.
+/// The migration was reported after the close, after which nothing may be sent.
 #[test]
-fn a_peer_that_says_goodbye_from_a_place_that_it_proved_is_not_followed() {
+fn a_close_from_a_validated_address_is_not_followed() {
     let mut attack = with_ids(4);
     attack.from = place(1);
     send_full(&mut attack, &Frame::PathChallenge { data: [1; 8] });

@@ -69,7 +69,7 @@ fn reserved_bits_of_forged_packets_mean_nothing() {
     let mut datagram = attack.peer.seal_payload(&ping());
     datagram[0] |= 0x18;
     attack.deliver(&datagram);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn packets_without_the_fixed_bit_are_dropped() {
             quic_bit: false,
             ..Packet::new(EncryptionLevel::OneRtt, &payload)
         });
-        attack.assert_alive();
+        attack.assert_open();
         // RFC 9287, section 3: those who say so accept them.
         assert_eq!(
             attack.peer.is_acked(EncryptionLevel::OneRtt, number),
@@ -96,7 +96,7 @@ fn packets_without_the_fixed_bit_are_dropped() {
 }
 
 #[test]
-fn the_fixed_bit_is_cleared_for_those_only_who_said_so() {
+fn the_fixed_bit_is_cleared_only_for_peers_with_the_parameter() {
     for side in [Side::Client, Side::Server] {
         for (ours, peers) in [(false, true), (true, false), (true, true)] {
             let mut persona = Persona::default();
@@ -122,7 +122,7 @@ fn the_fixed_bit_is_cleared_for_those_only_who_said_so() {
                     "{cleared} of {}",
                     packets.len()
                 );
-                // A client knows nothing of the server in its first packet.
+                // A client has no parameters of the server in its first packet.
                 assert!(side.is_server() || packets[0].quic_bit);
             } else {
                 assert_eq!(cleared, 0, "{side:?}");
@@ -142,7 +142,7 @@ fn repeated_packets_are_processed_once() {
     }
     let echoes = |frame: &Frame<'_>| matches!(frame, Frame::PathResponse { .. });
     assert_eq!(attack.peer.count(echoes), 1);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn packet_numbers_may_jump() {
         attack
             .peer
             .set_next_number(EncryptionLevel::OneRtt, 1 << shift);
-        attack.assert_alive();
+        attack.assert_open();
     }
 }
 
@@ -172,7 +172,7 @@ fn acknowledging_what_was_never_sent_is_a_violation() {
             attack.send(&ack(&[number..=number], None));
             attack.assert_closed(ErrorCode::PROTOCOL_VIOLATION, types::ACK);
         }
-        attack.assert_alive();
+        attack.assert_open();
     }
     let mut attack = answered_server();
     attack.send_packet(&Packet::new(
@@ -254,7 +254,7 @@ fn acknowledging_nothing_new_is_harmless() {
     let mut delayed = crate::coding::varints(&[types::ACK, largest, (1 << 62) - 1, 0, 0]);
     delayed.extend(ping());
     attack.send(&delayed);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn ecn_counts_are_kept_for_each_packet_number_space() {
             attack.send_frames(&[Frame::HandshakeDone]);
         }
     }
-    attack.assert_alive();
+    attack.assert_open();
     assert!(attack.victim.connection().stats().paths[0].ecn);
 }
 
@@ -300,7 +300,7 @@ fn ecn_counts_that_cannot_be_true_switch_ecn_off() {
             .unwrap();
         attack.send(&ack(&[largest..=largest], Some(counts)));
         attack.peer.acknowledges = true;
-        attack.assert_alive();
+        attack.assert_open();
         assert!(!attack.victim.connection().stats().paths[0].ecn);
     }
 }
@@ -314,7 +314,7 @@ fn handshake_bytes_beyond_the_buffer_are_refused() {
         // At least 4096 bytes must find room (section 7.5).
         let mut attack = on(side);
         attack.send(&crypto(4095, b"x"));
-        attack.assert_alive();
+        attack.assert_open();
     }
     let mut attack = answered_server();
     attack.send_packet(&Packet::new(
@@ -426,7 +426,7 @@ fn handshake_packets_from_another_source_are_dropped() {
         let mut payload = offence.clone();
         payload.resize(1200, 0);
         attack.send_packet(&Packet {
-            src: Some(cid(b"stranger")),
+            src: Some(cid(b"foreigner")),
             ..Packet::new(level, &payload)
         });
         assert!(attack.victim.reasons().is_empty(), "{level:?}");
@@ -437,7 +437,7 @@ fn handshake_packets_from_another_source_are_dropped() {
     let mut payload = offence.clone();
     payload.resize(1200, 0);
     attack.send_packet(&Packet {
-        src: Some(cid(b"stranger")),
+        src: Some(cid(b"foreigner")),
         ..Packet::new(EncryptionLevel::Initial, &payload)
     });
     attack.establish();
@@ -499,13 +499,13 @@ fn coalesced_packets_to_different_ids_are_not_mixed() {
         ..Packet::new(EncryptionLevel::OneRtt, &ping())
     });
     attack.deliver(&[handshake.clone(), short].concat());
-    attack.assert_alive();
+    attack.assert_open();
     assert!(!attack.peer.is_acked(EncryptionLevel::OneRtt, number));
     // To the same ID it counts.
     let number = attack.peer.next_number(EncryptionLevel::OneRtt);
     let short = attack.peer.seal_payload(&ping());
     attack.deliver(&[handshake, short].concat());
-    attack.assert_alive();
+    attack.assert_open();
     assert!(attack.peer.is_acked(EncryptionLevel::OneRtt, number));
 }
 
@@ -519,6 +519,6 @@ fn damaged_packets_in_a_datagram_do_not_hide_the_others() {
     let number = attack.peer.next_number(EncryptionLevel::OneRtt);
     let short = attack.peer.seal_payload(&ping());
     attack.deliver(&[handshake, short].concat());
-    attack.assert_alive();
+    attack.assert_open();
     assert!(attack.peer.is_acked(EncryptionLevel::OneRtt, number));
 }

@@ -46,7 +46,7 @@ fn assert_refused(frames: &[Frame<'_>], code: ErrorCode) {
     let (last, before) = frames.split_last().unwrap();
     for frame in before {
         attack.send_frames(std::slice::from_ref(frame));
-        attack.assert_alive();
+        attack.assert_open();
     }
     attack.send_frames(std::slice::from_ref(last));
     attack.assert_closed(code, last.frame_type());
@@ -58,7 +58,7 @@ fn a_reliable_size_above_the_final_size_is_refused() {
         let mut attack = on(side);
         let id = StreamId::new(!side, Dir::Uni, 0);
         attack.send_frames(&[reset_at_of(id, 7, 10, 10)]);
-        attack.assert_alive();
+        attack.assert_open();
         attack.send_frames(&[reset_at_of(id, 7, 10, 11)]);
         attack.assert_closed(ErrorCode::FRAME_ENCODING_ERROR, types::RESET_STREAM_AT);
     }
@@ -108,7 +108,7 @@ fn partial_resets_are_bound_by_flow_control() {
     let mut attack = victim();
     attack.send_frames(&[reset_at(7, 1001, 1)]);
     attack.assert_closed(flow, types::RESET_STREAM_AT);
-    // What a reset gives up is free again; what it promises is not.
+    // What a reset abandons is free again; its reliable size is not.
     let second = StreamId::new(Side::Client, Dir::Bi, 1);
     let mut attack = victim();
     attack.send_frames(&[reset_at(7, 1000, 600)]);
@@ -131,7 +131,7 @@ fn streams_without_that_direction_or_not_opened_are_refused() {
 }
 
 #[test]
-fn the_frame_is_refused_by_who_does_not_offer_it() {
+fn the_frame_is_refused_if_it_was_not_offered() {
     let mut attack = on_server(Setup {
         transport: TransportConfig {
             reset_stream_at: false,
@@ -165,7 +165,7 @@ fn a_reliable_size_that_rises_is_ignored() {
         reset_at(7, 10, 2),
         reset_at(7, 10, 6),
     ]);
-    attack.assert_alive();
+    attack.assert_open();
     assert_eq!(attack.victim.connection().accept(Dir::Bi), Some(ID));
     assert_eq!(
         read(&mut attack),
@@ -173,12 +173,12 @@ fn a_reliable_size_that_rises_is_ignored() {
     );
     // Late news of a stream that is over.
     attack.send_frames(&[reset_at(7, 10, 9), reset_at(9, 11, 9)]);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
-fn promises_that_are_not_kept_hold_no_more_than_the_window() {
-    // Each stream promises its first byte, which never comes, and has all others sent.
+fn reliable_bytes_that_never_come_hold_no_more_than_the_window() {
+    // Each stream's first byte is reliable, which never comes, and has all others sent.
     let window = 100_000;
     let mut attack = on_server(Setup {
         transport: TransportConfig {
@@ -200,7 +200,7 @@ fn promises_that_are_not_kept_hold_no_more_than_the_window() {
         attack.send_frames(&[data]);
         attack.send_frames(&[reset_at_of(id, 7, 1001, 1)]);
     }
-    attack.assert_alive();
+    attack.assert_open();
     let held = attack.victim.connection().stats().receive_buffered;
-    assert_eq!(held, ByteCount::new(1000), "a byte for each promise");
+    assert_eq!(held, ByteCount::new(1000), "a byte for each reset");
 }

@@ -396,7 +396,7 @@ impl RawPeer {
         datagrams
     }
 
-    /// An ACK frame for what arrived in `level`, if one is due and wanted.
+    /// An ACK frame for what arrived in `level`, if one is due and enabled.
     fn ack_payload(&mut self, level: EncryptionLevel) -> Vec<u8> {
         let at = level as usize;
         if !self.acknowledges || !std::mem::take(&mut self.eliciting[at]) {
@@ -560,7 +560,7 @@ impl RawPeer {
         self.early[0] = Some(keys);
     }
 
-    /// A Retry that answers the client's first datagram, with the integrity tag as QUIC wants it.
+    /// A Retry that answers the client's first datagram, with the integrity tag that QUIC requires.
     pub(crate) fn retry(
         primitives: &dyn Primitives,
         datagram: &[u8],

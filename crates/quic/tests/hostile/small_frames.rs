@@ -1,5 +1,5 @@
-//! What a peer that keeps to the letter of the protocol can make the victim say and remember with
-//! small frames: each flood has a bound on memory, on datagrams and on frames, and somebody else is
+//! What a peer that violates no rule of the protocol can make the victim send and store with
+//! small frames: each flood has a bound on memory, on datagrams and on frames, and another client is
 //! served meanwhile.
 //!
 //! The bounds on memory are of the victim's heap, endpoint and connection together, beyond what they
@@ -37,7 +37,7 @@ struct Flood {
     grown: i64,
 }
 
-/// An attacker in an established connection, and somebody else at the same server.
+/// An attacker in an established connection, and another client of the same server.
 fn begun(side: Side, setup: Setup) -> Attack {
     match side {
         Side::Client => crate::attack::on_client(setup),
@@ -113,13 +113,13 @@ fn limits(n: u64) -> Vec<Frame<'static>> {
 }
 
 #[test]
-fn frames_that_want_nothing_cause_acknowledgements_only() {
+fn frames_without_an_answer_cause_acknowledgements_only() {
     type Make = fn(u64) -> Vec<Frame<'static>>;
     let floods: [(&str, Make); 6] = [
         ("one PING", |_| vec![Frame::Ping]),
         ("PINGs", |_| vec![Frame::Ping; 200]),
         ("padding", |_| vec![Frame::Padding { length: 1000 }]),
-        ("responses nobody asked for", |n| {
+        ("responses without a challenge", |n| {
             vec![
                 Frame::PathResponse {
                     data: n.to_be_bytes()
@@ -156,7 +156,7 @@ fn frames_that_want_nothing_cause_acknowledgements_only() {
         assert!(flood.grown <= SMALL, "{name}: {flood:?}");
         let said = statements(&attack) - before;
         assert!(said <= 2, "{name}: {said} frames");
-        attack.assert_alive();
+        attack.assert_open();
     }
 }
 
@@ -171,7 +171,7 @@ fn limits_that_change_without_end_are_taken_note_of() {
     // A hundred streams were named, which takes some state for each.
     assert!(flood.grown <= 2 * SMALL, "{flood:?}");
     assert!(statements(&attack) - before <= 2);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn challenges_are_answered_ten_times_in_a_round_trip() {
         .count(|frame| matches!(frame, Frame::PathResponse { .. }));
     assert!((1..=10 * rounds).contains(&echoes), "{echoes}, {rounds}");
     assert!(flood.grown <= SMALL, "{flood:?}");
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 /// However many challenges there are, no more than this goes out without waiting for the window.
@@ -214,7 +214,7 @@ fn tiny_challenges_do_not_draw_large_datagrams_without_end() {
     // most.
     let sent = attack.sent.iter().map(|(_, len)| len).sum::<usize>() - before;
     assert!(sent <= 10 * 1200 + 1000 * 50, "{sent}");
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 /// A retired ID is replaced, so that a round trip brings as many as the peer holds.
@@ -246,7 +246,7 @@ fn connection_ids_are_replaced_no_faster_than_they_arrive() {
     });
     assert!(attack.peer.issued().len() > 1000);
     assert!(flood.grown <= SMALL, "{flood:?}");
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 /// At most eight retirements for each ID that the victim stores wait for acknowledgement.
@@ -257,7 +257,7 @@ fn retirements_in_a_round_trip_are_counted() {
         encode(&[issue(n + 1, n + 1, &(n + 1).to_be_bytes())])
     });
     assert!(flood.grown <= SMALL, "{flood:?}");
-    attack.assert_alive();
+    attack.assert_open();
     attack.peer.acknowledges = false;
     attack.victim.meter.restart();
     let held = attack.victim.meter.held();
@@ -293,7 +293,7 @@ fn open_and_reset(index: u64) -> [Frame<'static>; 2] {
     [Frame::Stream(data), Frame::ResetStream(reset)]
 }
 
-/// "Rapid reset": streams that are given up as soon as they are opened.
+/// "Rapid reset": streams that are reset as soon as they are opened.
 #[test]
 fn streams_reset_as_soon_as_opened_are_bound_by_the_limit_of_streams() {
     // An application that looks at each stream.
@@ -324,13 +324,13 @@ fn streams_reset_as_soon_as_opened_are_bound_by_the_limit_of_streams() {
     });
     assert!(opened > 10_000 && accepted > 10_000, "{opened} {accepted}");
     assert!(opened <= accepted + 200);
-    // One frame tells the limit, however many streams are over.
+    // One frame carries the limit, however many streams are over.
     let said = attack
         .peer
         .count(|frame| matches!(frame, Frame::MaxStreams { .. }));
     assert!(said <= flood_of_some.sent, "{said}");
     assert!(flood_of_some.grown <= 2 * SMALL, "{flood_of_some:?}");
-    attack.assert_alive();
+    attack.assert_open();
     // An application that looks at none: no stream is over, so the limit stays.
     let mut attack = begun(Side::Server, Setup::default());
     let flood_of_all = flood(&mut attack, 100, |_, n| encode(&open_and_reset(n)));
@@ -339,7 +339,7 @@ fn streams_reset_as_soon_as_opened_are_bound_by_the_limit_of_streams() {
     attack.assert_closed_with(ErrorCode::STREAM_LIMIT_ERROR);
 }
 
-/// Without acknowledgements the victim could forget nothing that it sent.
+/// Without acknowledgements the victim could discard nothing that it sent.
 #[test]
 fn a_peer_that_acknowledges_nothing_is_not_answered_for_ever() {
     let mut attack = begun(Side::Server, Setup::default());
@@ -354,7 +354,7 @@ fn a_peer_that_acknowledges_nothing_is_not_answered_for_ever() {
     assert!(flood.grown <= 6_000 * 400, "{flood:?}");
 }
 
-/// Nor does one lose anything that acknowledges now and then, or only what it likes.
+/// Nor does one lose anything that acknowledges now and then, or only a part.
 #[test]
 fn peers_that_acknowledge_seldom_are_served() {
     let mut attack = begun(Side::Server, Setup::default());
@@ -368,7 +368,7 @@ fn peers_that_acknowledge_seldom_are_served() {
         payload
     });
     assert!(flood.grown <= 2_000 * 400, "{flood:?}");
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn key_updates_must_wait_for_one_another() {
         attack.peer.update_keys();
         encode(&[Frame::Ping, Frame::ImmediateAck])
     });
-    attack.assert_alive();
+    attack.assert_open();
     let updates = attack.victim.connection().stats().key_updates;
     assert_eq!(updates, 300);
     assert!(flood.grown <= SMALL, "{flood:?}");
@@ -404,17 +404,17 @@ fn key_updates_must_wait_for_one_another() {
 fn tokens_without_number_leave_nothing_with_a_client() {
     let mut attack = begun(Side::Client, Setup::default());
     let flood = flood(&mut attack, PACKETS, |attack, _| {
-        attack.victim.forget_events();
+        attack.victim.discard_events();
         encode(&vec![
             Frame::NewToken {
-                token: b"a token that nobody needs"
+                token: b"a token that is not used"
             };
             40
         ])
     });
     assert!(flood.grown <= SMALL, "{flood:?}");
-    attack.victim.forget_events();
-    attack.assert_alive();
+    attack.victim.discard_events();
+    attack.assert_open();
 }
 
 /// An ACK frame with hundreds of ranges, over and over.
@@ -438,7 +438,7 @@ fn acknowledgements_in_hundreds_of_ranges_are_read_and_bounded() {
     assert!(flood.grown <= SMALL, "{flood:?}");
     // Nothing but acknowledgements came, so there is nothing to answer.
     assert!(flood.sent <= PROBES, "{flood:?}");
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 /// A reader that does not read, and a peer that fills every window in the smallest pieces.
@@ -483,7 +483,7 @@ fn unread_data_take_memory_in_proportion_to_the_windows() {
         // Five times the window, and the state of a hundred streams.
         let bound = 5 * window.cast_signed() + 2 * SMALL;
         assert!(flood.grown <= bound, "{piece}: {flood:?}");
-        attack.assert_alive();
+        attack.assert_open();
         let id = StreamId::new(Side::Client, Dir::Uni, 0);
         let offset = window.div_ceil(100 * piece) * piece;
         attack.send_frames(&[Frame::Stream(frame::Stream {
@@ -537,7 +537,7 @@ fn a_peer_that_never_raises_its_limits_is_sent_no_more() {
     assert!(attack.victim.reasons().is_empty());
 }
 
-/// Whoever sends from elsewhere, without keys, changes nothing for anybody.
+/// Datagrams from elsewhere, without keys, change nothing for any connection.
 #[test]
 fn packets_injected_from_off_the_path_are_dropped() {
     let mut attack = begun(Side::Server, Setup::default());
@@ -573,7 +573,7 @@ fn packets_injected_from_off_the_path_are_dropped() {
         assert!(answer.len() <= 63, "{}", answer.len());
     }
     attack.from = crate::attack::home();
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 /// However the path treats them, tests of its size are few.
@@ -591,7 +591,7 @@ fn a_peer_cannot_make_the_victim_test_the_path_without_end() {
         for _ in 0..600 {
             attack.peer.acknowledges = acknowledges;
             attack.send_frames(&[Frame::Ping]);
-            // Small packets are acknowledged, large ones as the attacker likes.
+            // Small packets are acknowledged, large ones as the attacker chooses.
             let small = attack.peer.packets.last().unwrap().number;
             if !acknowledges && attack.sent.last().is_some_and(|(_, len)| *len < 1200) {
                 attack.send(&ack(&[small..=small], None));
@@ -602,6 +602,6 @@ fn a_peer_cannot_make_the_victim_test_the_path_without_end() {
         let large = large.count();
         assert!(large <= 40, "{acknowledges}: {large} in half a minute");
         attack.peer.acknowledges = true;
-        attack.assert_alive();
+        attack.assert_open();
     }
 }

@@ -40,9 +40,9 @@ fn token_of(datagram: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn version_negotiation_without_our_version_ends_the_attempt() {
+fn version_negotiation_without_a_common_version_ends_the_attempt() {
     let mut lone = client_victim(Setup::default());
-    let said = lone.hear(&negotiation(
+    let said = lone.receive(&negotiation(
         &lone.first.clone(),
         &[0x1a2a_3a4a, 0x0000_0002],
     ));
@@ -52,13 +52,13 @@ fn version_negotiation_without_our_version_ends_the_attempt() {
 }
 
 #[test]
-fn version_negotiation_that_lists_our_version_is_a_forgery() {
+fn version_negotiation_that_lists_the_version_in_use_is_a_forgery() {
     let lone = client_victim(Setup::default());
     assert_ignored(lone, |first| negotiation(first, &[0x1a2a_3a4a, VERSION_1]));
 }
 
 #[test]
-fn version_negotiation_for_somebody_else_is_ignored() {
+fn version_negotiation_for_another_connection_is_ignored() {
     assert_ignored(client_victim(Setup::default()), |first| {
         let header = PartialHeader::parse(first, 0).unwrap();
         negotiation_between(header.src_cid, cid(b"somebody"), &[0x6b33_43cf])
@@ -80,7 +80,7 @@ fn version_negotiation_for_somebody_else_is_ignored() {
 
 /// The client connects as if the packet that `forge` makes of its first one had not arrived.
 fn assert_ignored(mut lone: LoneClient, forge: impl Fn(&[u8]) -> Vec<u8>) {
-    let said = lone.hear(&forge(&lone.first.clone()));
+    let said = lone.receive(&forge(&lone.first.clone()));
     assert!(said.is_empty());
     assert!(lone.victim.events.is_empty(), "{:?}", lone.victim.events);
     let mut attack = lone.meet_server();
@@ -102,7 +102,7 @@ fn version_negotiation_after_a_packet_of_the_server_is_ignored() {
     attack.deliver(&forged);
     attack.establish();
     attack.deliver(&forged);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn servers_ignore_version_negotiation_and_retry() {
     retry.push(8);
     retry.extend([9; 8 + 20 + 16]);
     attack.deliver(&retry);
-    attack.assert_alive();
+    attack.assert_open();
     assert!(attack.victim.answers.is_empty());
 }
 
@@ -143,16 +143,22 @@ fn servers_offer_their_versions_to_clients_of_others() {
 #[test]
 fn a_retry_is_followed_once() {
     let mut lone = client_victim(Setup::default());
-    let second = lone.hear(&retry(&lone, b"retrycid", b"token"));
+    let second = lone.receive(&retry(&lone, b"retrycid", b"token"));
     assert_eq!(second.len(), 1);
     assert_eq!(token_of(&second[0]), b"token");
     let header = PartialHeader::parse(&second[0], 0).unwrap();
     assert_eq!(header.dst_cid, cid(b"retrycid"));
-    assert!(lone.hear(&retry(&lone, b"retrycid", b"token")).is_empty());
-    assert!(lone.hear(&retry(&lone, b"retry2nd", b"token")).is_empty());
+    assert!(
+        lone.receive(&retry(&lone, b"retrycid", b"token"))
+            .is_empty()
+    );
+    assert!(
+        lone.receive(&retry(&lone, b"retry2nd", b"token"))
+            .is_empty()
+    );
     let mut attack = lone.meet(&second[0], true);
     attack.establish();
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -198,7 +204,7 @@ fn a_retry_after_a_packet_of_the_server_is_ignored() {
 #[test]
 fn a_retry_with_a_huge_token_does_not_break_the_client() {
     let mut lone = client_victim(Setup::default());
-    let said = lone.hear(&retry(&lone, b"retrycid", &[7; 1400]));
+    let said = lone.receive(&retry(&lone, b"retrycid", &[7; 1400]));
     // Whatever it does, its Initial datagrams stay datagrams of a path's size.
     assert!(said.iter().all(|datagram| datagram.len() == 1200));
     let end = lone.now + Duration::from_secs(60);
@@ -334,7 +340,7 @@ fn a_reset_with_a_wrong_token_is_ignored() {
     let mut datagram = reset(&TOKEN, 43);
     datagram.push(0);
     attack.deliver(&datagram);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -348,7 +354,7 @@ fn a_token_inside_an_authentic_packet_is_no_reset() {
     // token is a reset; the packet itself is not.
     datagram.truncate(datagram.len() - 16);
     attack.deliver(&datagram);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -357,7 +363,7 @@ fn a_reset_from_elsewhere_is_ignored() {
     attack.from = "192.0.2.99:9999".parse().unwrap();
     attack.deliver(&reset(&TOKEN, 43));
     attack.from = home();
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -366,7 +372,7 @@ fn no_token_no_reset() {
     let mut attack = on(Side::Client);
     attack.deliver(&reset(&TOKEN, 43));
     attack.deliver(&reset(&ResetToken([0; 16]), 43));
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -381,22 +387,22 @@ fn a_reset_during_the_handshake_is_ignored() {
     attack.deliver(&reset(&TOKEN, 43));
     assert!(attack.victim.reasons().is_empty());
     attack.establish();
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
 fn tokens_of_spare_ids_do_not_reset_and_those_in_use_do() {
     let mut attack = client_with_token();
     attack.send_frames(&[crate::cids::issue(1, 0, b"spare id")]);
-    attack.assert_alive();
+    attack.assert_open();
     let spare = ResetToken(*b"spare id\0\0\0\0\0\0\0\0");
     attack.deliver(&reset(&spare, 43));
-    attack.assert_alive();
+    attack.assert_open();
     // The handshake's ID is retired: its token with it.
     attack.send_frames(&[crate::cids::issue(2, 1, b"third id")]);
     attack.converse();
     attack.deliver(&reset(&TOKEN, 43));
-    attack.assert_alive();
+    attack.assert_open();
     attack.deliver(&reset(&spare, 43));
     assert_reset(&mut attack);
 }
@@ -406,7 +412,7 @@ fn a_server_is_reset_by_the_token_of_the_id_that_it_uses() {
     let mut attack = on(Side::Server);
     // The client's handshake ID has no token.
     attack.send_frames(&[crate::cids::issue(1, 1, b"other id")]);
-    attack.assert_alive();
+    attack.assert_open();
     let token = ResetToken(*b"other id\0\0\0\0\0\0\0\0");
     attack.deliver(&reset(&token, 43));
     assert_reset(&mut attack);
@@ -443,7 +449,7 @@ fn an_endpoint_without_state_resets_and_never_for_ever() {
         assert!((21..datagram.len()).contains(&answer.len()));
         assert_eq!(answer[0] & 0xc0, 0x40);
     }
-    // Two that know nothing of each other fall silent: each answer is smaller.
+    // Two endpoints without each other's state stop sending: each answer is smaller.
     let mut datagram = attack.peer.seal_payload(&payload);
     let mut rounds = 0;
     loop {
@@ -458,10 +464,10 @@ fn an_endpoint_without_state_resets_and_never_for_ever() {
     assert!(rounds < 100);
 }
 
-/// Sections 5.2.3 and 21.11: as long as a connection lives, nobody gets one of its tokens out of the
+/// Sections 5.2.3 and 21.11: as long as a connection exists, no packet gets one of its tokens out of the
 /// endpoint, whatever is sent to its IDs, from wherever.
 #[test]
-fn no_packet_makes_an_endpoint_tell_the_token_of_a_living_connection() {
+fn no_packet_makes_an_endpoint_reveal_the_token_of_a_live_connection() {
     for side in [Side::Client, Side::Server] {
         let mut attack = on(side);
         let mut ids: Vec<ConnectionId> = attack.peer.issued().iter().map(|new| new.1).collect();
@@ -490,6 +496,6 @@ fn no_packet_makes_an_endpoint_tell_the_token_of_a_living_connection() {
             }
         }
         assert!(attack.victim.answers.is_empty());
-        attack.assert_alive();
+        attack.assert_open();
     }
 }

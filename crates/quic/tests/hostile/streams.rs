@@ -54,7 +54,7 @@ fn a_stream_may_be_filled_to_its_limit_and_not_a_byte_further() {
             let id = StreamId::new(!side, dir, 0);
             let mut attack = stingy(side);
             attack.send_frames(&[stream(id, 0, &[1; 1000], false)]);
-            attack.assert_alive();
+            attack.assert_open();
             attack.send_frames(&[stream(id, 1000, &[1], false)]);
             // OFF and LEN are set.
             attack.assert_closed(ErrorCode::FLOW_CONTROL_ERROR, types::STREAM | 6);
@@ -82,7 +82,7 @@ fn the_connection_may_be_filled_to_its_limit_and_not_a_byte_further() {
         for index in 0..3 {
             attack.send_frames(&[stream(id(index), 0, &[1; 1000], false)]);
         }
-        attack.assert_alive();
+        attack.assert_open();
         attack.send_frames(&[stream(id(3), 0, &[1], false)]);
         attack.assert_closed(ErrorCode::FLOW_CONTROL_ERROR, types::STREAM | 2);
     }
@@ -95,7 +95,7 @@ fn gaps_count_towards_the_connections_limit() {
     for index in 0..3 {
         attack.send_frames(&[stream(id(index), 999, &[1], false)]);
     }
-    attack.assert_alive();
+    attack.assert_open();
     attack.send_frames(&[stream(id(3), 0, &[1], false)]);
     attack.assert_closed(ErrorCode::FLOW_CONTROL_ERROR, types::STREAM | 2);
 }
@@ -113,7 +113,7 @@ fn resets_are_bound_by_flow_control_too() {
     attack.send_frames(&[stream(id(0), 0, &data, false)]);
     attack.send_frames(&[stream(id(1), 0, &data, false)]);
     attack.send_frames(&[stream(id(2), 0, &data, false)]);
-    attack.assert_alive();
+    attack.assert_open();
     attack.send_frames(&[reset(id(3), 1)]);
     attack.assert_closed(ErrorCode::FLOW_CONTROL_ERROR, types::RESET_STREAM);
 }
@@ -137,7 +137,7 @@ fn every_frame_that_names_a_stream_beyond_the_limit_is_refused() {
             let beyond = StreamId::new(!side, dir, 4);
             let mut attack = stingy(side);
             attack.send_frames(&[stream(last, 0, &[1], false)]);
-            attack.assert_alive();
+            attack.assert_open();
             attack.send_frames(&[stream(beyond, 0, &[1], false)]);
             attack.assert_closed(ErrorCode::STREAM_LIMIT_ERROR, types::STREAM | 2);
 
@@ -285,7 +285,7 @@ fn repetition_of_ends_and_data_is_harmless() {
         reset(id, 3),
     ];
     attack.send_frames(&frames);
-    attack.assert_alive();
+    attack.assert_open();
     assert_eq!(attack.victim.connection().accept(Dir::Bi), Some(id));
     let mut buf = [0; 8];
     let mut received = attack.victim.connection().recv_stream(id);
@@ -294,7 +294,7 @@ fn repetition_of_ends_and_data_is_harmless() {
     assert_eq!(received.read(&mut buf), Ok(ReadOutcome::Finished));
     // The stream is over now; late copies change nothing.
     attack.send_frames(&frames);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -380,5 +380,5 @@ fn overlapping_data_that_differs_is_read_once() {
     attack.send_frames(&[stream(id, 0, &[8; 99], false)]);
     let mut received = attack.victim.connection().recv_stream(id);
     assert_eq!(received.read(&mut buf), Ok(ReadOutcome::Blocked));
-    attack.assert_alive();
+    attack.assert_open();
 }

@@ -52,7 +52,7 @@ fn datagrams_that_were_not_negotiated_are_violations() {
 }
 
 #[test]
-fn datagram_frames_may_be_as_large_as_promised_and_not_a_byte_larger() {
+fn datagram_frames_may_be_as_large_as_declared_and_not_a_byte_larger() {
     // The limit is for the whole frame, type and length included (section 3).
     for (fits, too_large) in [
         (to_end(99), to_end(100)),
@@ -61,7 +61,7 @@ fn datagram_frames_may_be_as_large_as_promised_and_not_a_byte_larger() {
     ] {
         let mut attack = accepting(Side::Server, Some(100), 1 << 20);
         attack.send(&fits);
-        attack.assert_alive();
+        attack.assert_open();
         assert!(attack.victim.connection().recv_datagram().is_some());
         attack.send(&too_large);
         attack.assert_closed(ErrorCode::PROTOCOL_VIOLATION, u64::from(too_large[0]));
@@ -75,7 +75,7 @@ fn unread_datagrams_take_a_bounded_amount_of_memory() {
     for _ in 0..100 {
         attack.send(&with_len(1000));
     }
-    attack.assert_alive();
+    attack.assert_open();
     let mut unread = 0;
     while let Some(data) = attack.victim.connection().recv_datagram() {
         unread += data.len();
@@ -91,7 +91,7 @@ fn empty_datagrams_take_a_bounded_amount_of_memory() {
     for _ in 0..100 {
         attack.send(&payload);
     }
-    attack.assert_alive();
+    attack.assert_open();
     let mut unread = 0;
     while attack.victim.connection().recv_datagram().is_some() {
         unread += 1;
@@ -123,7 +123,7 @@ fn victims_send_no_datagrams_that_the_peer_does_not_accept() {
             .victim
             .connection()
             .send_datagram(vec![1; max].into());
-        attack.assert_alive();
+        attack.assert_open();
         let sizes = attack.peer.packets.iter().flat_map(|packet| {
             packet.frames().filter_map(|(_, frame)| match frame {
                 Frame::Datagram { .. } => Some(frame.size() as u64),

@@ -1,4 +1,4 @@
-//! Version negotiation against peers and strangers that lie about versions (RFC 9368, section 4; RFC
+//! Version negotiation against peers and attackers with false versions (RFC 9368, section 4; RFC
 //! 9369, section 4.1).
 
 use swiftwater_quic::crypto::EncryptionLevel;
@@ -24,7 +24,7 @@ fn information(versions: &[u32]) -> Vec<u8> {
     versions.iter().flat_map(|v| v.to_be_bytes()).collect()
 }
 
-/// A peer that speaks `version` and says `told` of versions.
+/// A peer of `version` that declares `told` as its versions.
 fn persona(version: u32, told: Option<&[u32]>) -> Persona {
     let value = told.map(information);
     let persona = Persona {
@@ -88,7 +88,7 @@ fn version_information_that_cannot_be_read_is_refused() {
 }
 
 #[test]
-fn a_client_that_says_another_version_than_it_uses_is_refused() {
+fn a_client_that_declares_another_version_than_it_uses_is_refused() {
     for version in [VERSION_1, VERSION_2] {
         let other = if version == VERSION_1 {
             VERSION_2
@@ -103,7 +103,7 @@ fn a_client_that_says_another_version_than_it_uses_is_refused() {
 }
 
 #[test]
-fn a_client_that_says_nothing_stays_where_it_is() {
+fn a_client_without_version_information_keeps_its_version() {
     for real_tls in [false, true] {
         for version in [VERSION_1, VERSION_2] {
             for ours in [[VERSION_1, VERSION_2], [VERSION_2, VERSION_1]] {
@@ -155,7 +155,7 @@ fn a_server_chooses_among_what_the_client_offers_by_its_own_order() {
 }
 
 #[test]
-fn a_client_believes_a_version_only_if_the_handshake_confirms_it() {
+fn a_client_accepts_a_version_only_if_the_handshake_confirms_it() {
     let ours = [VERSION_1, VERSION_2];
     for (speaks, told, good) in [
         (VERSION_1, None, true),
@@ -198,12 +198,12 @@ fn a_client_follows_a_server_with_tls_too() {
         let mut attack = client_victim(setup).meet_server();
         attack.establish();
         assert_connected(&mut attack, second);
-        attack.assert_alive();
+        attack.assert_open();
         // Key updates follow the labels of the new version.
         attack.victim.connection().update_keys();
-        attack.assert_alive();
+        attack.assert_open();
         attack.peer.update_keys();
-        attack.assert_alive();
+        attack.assert_open();
         let updates = attack.victim.connection().stats().key_updates;
         assert!(updates >= 1, "{updates}");
     }
@@ -233,7 +233,7 @@ fn packets_that_only_look_like_another_version_change_nothing() {
     forged.extend_from_slice(header.src_cid.as_bytes());
     forged.extend([1, 9, 0, 0x44, 0x00]);
     forged.resize(1200, 0x77);
-    assert!(lone.hear(&forged).is_empty());
+    assert!(lone.receive(&forged).is_empty());
     let mut attack = lone.meet_server();
     attack.establish();
     assert_connected(&mut attack, VERSION_1);
@@ -271,7 +271,7 @@ fn negotiation(first: &[u8], versions: &[u32]) -> Vec<u8> {
     out
 }
 
-/// A client that was told, truly or not, that its server speaks version 2 only; it has begun again.
+/// A client that received, truly or not, that its server supports version 2 only; it has begun again.
 fn restarted(persona: Persona, ours: &[u32]) -> (LoneClient, Vec<u8>) {
     let mut lone = client_victim(Setup {
         persona,
@@ -279,7 +279,7 @@ fn restarted(persona: Persona, ours: &[u32]) -> (LoneClient, Vec<u8>) {
         ..Setup::default()
     });
     let first = lone.first.clone();
-    let mut second = lone.hear(&negotiation(&first, &[0x1a2a_3a4a, VERSION_2]));
+    let mut second = lone.receive(&negotiation(&first, &[0x1a2a_3a4a, VERSION_2]));
     assert_eq!(second.len(), 1);
     (lone, second.remove(0))
 }
@@ -302,14 +302,14 @@ fn a_client_begins_again_in_another_version() {
         negotiation(&second, &[0x1a2a_3a4a]),
         RawPeer::retry(&*lone.crypto.primitives(), &first, new.src_cid, b"token"),
     ] {
-        assert!(lone.hear(&late).is_empty());
+        assert!(lone.receive(&late).is_empty());
     }
     let mut attack = lone.meet(&second, false);
     let told = attack.peer.victims_parameters();
     assert_eq!(told.version_information.unwrap().chosen, VERSION_2);
     attack.establish();
     assert_connected(&mut attack, VERSION_2);
-    attack.assert_alive();
+    attack.assert_open();
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn a_retry_after_version_negotiation_is_followed() {
     let (mut lone, second) = restarted(server, &[VERSION_1, VERSION_2]);
     let primitives = lone.crypto.primitives();
     let src = crate::coding::cid(b"retrycid");
-    let third = lone.hear(&RawPeer::retry(&*primitives, &second, src, b"token"));
+    let third = lone.receive(&RawPeer::retry(&*primitives, &second, src, b"token"));
     let header = PartialHeader::parse(&third[0], 0).unwrap();
     assert_eq!((header.version, header.dst_cid), (VERSION_2, src));
     lone.first = second;
@@ -330,7 +330,7 @@ fn a_retry_after_version_negotiation_is_followed() {
 #[test]
 fn version_negotiation_that_hid_the_better_version_is_found_out() {
     for told in [
-        // The server speaks version 1 as well, which the client would have taken.
+        // The server supports version 1 as well, which the client would have taken.
         Some(&[VERSION_2, VERSION_2, VERSION_1][..]),
         Some(&[VERSION_2, VERSION_1]),
         // Nothing can be compared.
@@ -349,16 +349,16 @@ fn version_negotiation_that_hid_the_better_version_is_found_out() {
     }
 }
 
-/// RFC 9368, section 8: servers that speak version 1 only need not know of version_information.
+/// RFC 9368, section 8: servers of version 1 only need not support version_information.
 #[test]
-fn a_client_falls_back_to_a_server_that_knows_version_1_only() {
+fn a_client_falls_back_to_a_server_of_version_1_only() {
     let mut lone = client_victim(Setup {
         persona: persona(VERSION_1, None),
         versions: vec![VERSION_2, VERSION_1],
         ..Setup::default()
     });
     let first = lone.first.clone();
-    let second = lone.hear(&negotiation(&first, &[VERSION_1])).remove(0);
+    let second = lone.receive(&negotiation(&first, &[VERSION_1])).remove(0);
     let mut attack = lone.meet(&second, false);
     attack.establish();
     assert_connected(&mut attack, VERSION_1);
@@ -368,7 +368,10 @@ fn a_client_falls_back_to_a_server_that_knows_version_1_only() {
 fn version_negotiation_with_reserved_versions_alone_ends_the_attempt() {
     let mut lone = client_victim(Setup::default());
     let first = lone.first.clone();
-    assert!(lone.hear(&negotiation(&first, &[0x1a2a_3a4a])).is_empty());
+    assert!(
+        lone.receive(&negotiation(&first, &[0x1a2a_3a4a]))
+            .is_empty()
+    );
     assert_eq!(lone.victim.reasons(), [&ConnectionError::VersionMismatch]);
 }
 

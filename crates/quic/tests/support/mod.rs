@@ -22,7 +22,7 @@ use swiftwater_tls::{
 };
 use swiftwater_units::Instant;
 
-/// The application protocol that both ends speak.
+/// The application protocol of both ends.
 pub(crate) const ALPN: &str = "test";
 
 /// One end.
@@ -114,7 +114,7 @@ impl Wire {
 
     /// The client's packets are answered at once, but its driver stops running for `pause`: it finds
     /// the answers when it comes back, and its timers late.
-    pub(crate) fn client_sleeps(&mut self, pause: Duration) {
+    pub(crate) fn client_pauses(&mut self, pause: Duration) {
         self.client.flush(self.now, &mut self.server);
         let mut replies = Vec::new();
         self.server
@@ -126,7 +126,7 @@ impl Wire {
         self.now += pause;
     }
 
-    /// Moves datagrams until both ends are silent, then time to the next timeout; false if there is
+    /// Moves datagrams until neither end sends, then time to the next timeout; false if there is
     /// none within `limit`.
     pub(crate) fn step(&mut self, limit: Duration) -> bool {
         loop {

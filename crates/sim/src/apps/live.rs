@@ -114,7 +114,7 @@ impl LiveServer {
         host.set_timer(next.max(now), index as u64);
     }
 
-    fn forget(&mut self, handle: ConnectionHandle) {
+    fn discard(&mut self, handle: ConnectionHandle) {
         self.requests.retain(|(of, _), _| *of != handle);
         for feed in &mut self.feeds {
             if let Some(gone) = feed.take_if(|feed| feed.handle == handle) {
@@ -144,7 +144,7 @@ impl Application for LiveServer {
                     let _ = feed.source.pump(connection, id);
                 }
             }
-            Event::Closed { .. } => self.forget(handle),
+            Event::Closed { .. } => self.discard(handle),
             _ => {}
         }
     }

@@ -256,7 +256,7 @@ impl TransferReceiver {
     }
 
     /// The connection no longer exists.
-    fn forget(&mut self, handle: ConnectionHandle) {
+    fn discard(&mut self, handle: ConnectionHandle) {
         let mut damaged = 0;
         self.receiving.retain(|(of, _), receiving| {
             let body = receiving.body.as_ref().filter(|_| *of == handle);
@@ -279,7 +279,7 @@ impl Application for TransferReceiver {
                 }
             }
             Event::Stream(StreamEvent::Readable { id }) => self.read(host, handle, id),
-            Event::Closed { .. } => self.forget(handle),
+            Event::Closed { .. } => self.discard(handle),
             _ => {}
         }
     }

@@ -133,7 +133,7 @@ fn a_judge_that_judges_as_the_rfc_changes_nothing() {
     }
 }
 
-/// Lets each packet wait for `by` longer, and keeps what it was asked and told.
+/// Lets each packet wait for `by` longer, and records its calls.
 #[derive(Debug)]
 struct Waiting {
     by: Duration,

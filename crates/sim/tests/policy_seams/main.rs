@@ -6,3 +6,4 @@
 mod copies;
 mod feedback;
 mod loss_judge;
+mod scheduler;

@@ -34,7 +34,7 @@ impl World {
         if let Some(timeout) = connection.poll_timeout() {
             assert!(
                 timeout > now,
-                "{side:?} wants to wake at {timeout:?}, now {now:?}"
+                "{side:?} has a timeout at {timeout:?}, now {now:?}"
             );
         }
         let stats = connection.stats();
@@ -125,13 +125,13 @@ impl World {
         }
     }
 
-    /// The handshake is complete: both can speak what was agreed upon.
+    /// The handshake is complete: both have what was negotiated.
     fn check_version(&mut self, side: Side) {
         let version = self.pair.stats(side).version;
         let mut ends = self.plan.ends.iter();
         assert!(
             ends.all(|end| end.versions.contains(&version)),
-            "{side:?} speaks {version:x}"
+            "{side:?} uses {version:x}"
         );
     }
 
@@ -187,7 +187,7 @@ impl World {
         watch.totals = own;
     }
 
-    /// A connection between honest ends only ends for a reason.
+    /// A connection between well-behaved ends only ends for a reason.
     fn check_reason(&mut self, side: Side, reason: ConnectionError) {
         let now = self.pair.now();
         let peer_closed = self.watches[!side as usize].closed;

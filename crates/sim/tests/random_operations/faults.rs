@@ -1,4 +1,4 @@
-//! What the network does to datagrams, until it heals; and what it remembers of them.
+//! What the network does to datagrams, until it heals; and the state that it keeps of them.
 
 use std::cell::RefCell;
 use std::rc::Rc;

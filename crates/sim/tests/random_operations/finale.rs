@@ -83,7 +83,7 @@ impl World {
     fn is_settled(&self) -> bool {
         let confirmed = self.watches.iter().all(|watch| watch.confirmed);
         let quiet = SIDES.into_iter().all(|side| {
-            // One that keeps itself alive may always have PINGs in flight.
+            // One with a keep-alive may always have PINGs in flight.
             let pings = self.plan.ends[side as usize].keep_alive_ms.is_some();
             let stats = self.pair.stats(side);
             if stats.packets_awaiting_acks.get() > 0 && !pings {

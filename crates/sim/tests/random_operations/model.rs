@@ -146,7 +146,7 @@ impl Model {
         }
     }
 
-    /// The outcome of a reset that promises the first `reliable` bytes; 0 for a plain one.
+    /// The outcome of a reset that still delivers the first `reliable` bytes; 0 for a plain one.
     pub(crate) fn did_reset(
         &mut self,
         key: HalfKey,
@@ -165,7 +165,7 @@ impl Model {
                     half.reset = Some(code);
                     half.promised = reliable;
                 } else {
-                    // Only a promise can still be lowered; the code stays.
+                    // Only the reliable size can still be lowered; the code stays.
                     assert!(half.promised > 0, "{key:?}: {half:?}");
                     half.promised = half.promised.min(reliable);
                 }
@@ -175,7 +175,7 @@ impl Model {
         }
     }
 
-    /// A time was set after which the stream is given up but for its first bytes.
+    /// A time was set after which the stream is abandoned but for its first bytes.
     pub(crate) fn will_expire(&mut self, key: HalfKey, reliable: u64) {
         let half = self.halves.get_mut(&key).expect("a stream that was opened");
         half.expires = Some(reliable);

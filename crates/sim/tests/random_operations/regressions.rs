@@ -263,7 +263,7 @@ fn a_padded_acknowledgement_may_stay_in_flight() {
 /// The client moved at once, while the server's preferred address was still being probed, to a server that
 /// asks its clients not to move.
 #[test]
-fn a_move_to_the_preferred_address_and_away_at_once_comes_to_rest() {
+fn a_move_to_the_preferred_address_and_away_at_once_ends() {
     let server = Settings {
         bidi_streams: 2,
         uni_streams: 0,

@@ -117,7 +117,7 @@ fn crypto(plan: &Plan) -> (Arc<dyn ClientCrypto>, Arc<dyn ServerCrypto>) {
         builder = builder.endpoint(side, move |config| configure_endpoint(config, &settings));
     }
     let mut first = builder.build().expect("a valid pair");
-    // Without a common version it fails, and nothing is remembered.
+    // Without a common version it fails, and nothing is stored.
     if first.connect() {
         first.advance(Duration::from_secs(1));
     }

@@ -211,12 +211,12 @@ impl VideoServer {
         }
         let _ = connection.send_stream(id).reset(TOO_LATE);
         self.abandoned += 1;
-        self.forget(id);
+        self.discard(id);
         // Frames that refer to it can't be shown: the viewer would request a key frame.
         self.source.force_key_frame();
     }
 
-    fn forget(&mut self, id: StreamId) {
+    fn discard(&mut self, id: StreamId) {
         if let Some(index) = self.by_stream.remove(&id) {
             self.under_way.remove(&index);
         }
@@ -256,7 +256,7 @@ impl Application for VideoServer {
                     None => self.pump(connection),
                 }
             }
-            Event::Stream(StreamEvent::Finished { id }) => self.forget(id),
+            Event::Stream(StreamEvent::Finished { id }) => self.discard(id),
             Event::Closed { .. } => {
                 self.gone |= self.viewer.is_some_and(|(viewer, _)| viewer == handle);
             }

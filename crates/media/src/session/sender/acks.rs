@@ -50,7 +50,7 @@ impl Sender {
         if let Protector::WebRtc(fec) = &mut self.protector {
             fec.on_outcomes(now, acked as u64, lost as u64);
         }
-        self.tell_outcomes(now, &settled, acked);
+        self.report_outcomes(now, &settled, acked);
         self.settled = settled;
         if acked > 0 {
             self.consult(now, Occasion::Ack);
@@ -227,7 +227,7 @@ impl Sender {
         self.queue_resend(now, frame, number, RepairCause::Loss)
     }
 
-    fn tell_outcomes(&mut self, now: Instant, settled: &[Settled], acked: usize) {
+    fn report_outcomes(&mut self, now: Instant, settled: &[Settled], acked: usize) {
         if settled.is_empty() || self.policy_mut().is_none() {
             return;
         }

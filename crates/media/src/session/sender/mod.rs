@@ -122,7 +122,7 @@ impl Sender {
                 packets: u64::from(cut.packets()),
             });
         }
-        self.forget_frames(now);
+        self.discard_frames(now);
         self.check_key_frame_rule(now);
         let restart = self.restart && frame.is_key();
         self.restart &= !restart;
@@ -248,7 +248,7 @@ impl Sender {
         }
     }
 
-    fn forget_frames(&mut self, now: Instant) {
+    fn discard_frames(&mut self, now: Instant) {
         let kept = self.config.deadline.map(|deadline| {
             deadline.max(self.config.key_frame_after.unwrap_or_default()) + LATE_MEMORY
         });
@@ -264,7 +264,7 @@ impl Sender {
         for index in expired {
             self.abandon_frame(now, index);
         }
-        self.frames.forget(now, kept);
+        self.frames.discard(now, kept);
     }
 
     /// Abandons the unacknowledged packets of a frame.
@@ -309,7 +309,7 @@ impl Sender {
         for index in self.frames.indices() {
             self.abandon_frame(now, index);
         }
-        self.frames.forget(now, Some(Duration::ZERO));
+        self.frames.discard(now, Some(Duration::ZERO));
         self.urgent.clear();
         self.copies.clear();
         self.fresh.clear();

@@ -225,7 +225,7 @@ impl Sender {
         let datagram = self.packet(now, &header, None, payload, content, || {
             cut.pattern(index, number)
         });
-        self.tell_sent(now, index, number, kind, cause);
+        self.report_sent(now, index, number, kind, cause);
         Some(datagram)
     }
 
@@ -316,7 +316,7 @@ impl Sender {
     }
 
     /// Reports a sent data packet to the policy.
-    fn tell_sent(
+    fn report_sent(
         &mut self,
         now: Instant,
         index: u64,

@@ -56,7 +56,7 @@ fn each_decision_has_its_effect() {
     assert_eq!(server.connections(), 1);
 }
 
-/// Whoever comes back with the token of a Retry isn't asked for another.
+/// A client that returns the token of a Retry isn't sent another Retry.
 #[test]
 fn retry_is_asked_for_once() {
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -101,7 +101,7 @@ fn a_connection_gets_the_configuration_chosen_for_it() {
 }
 
 /// The policy of the server still holds for those that are accepted, and packets that can't start a
-/// connection are nobody's business.
+/// connection are irrelevant.
 #[test]
 fn only_first_packets_are_asked_about() {
     static ASKED: AtomicUsize = AtomicUsize::new(0);

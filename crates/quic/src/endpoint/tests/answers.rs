@@ -139,7 +139,7 @@ fn no_reset_where_it_could_loop_or_is_unwanted() {
             "{size} bytes: {routed:?}"
         );
     }
-    // Without the QUIC bit it is QUIC only for those who said so (RFC 9287).
+    // Without the QUIC bit it is QUIC only for peers with the parameter (RFC 9287).
     let mut not_quic = short_packet(cid(&[9; 8]), 60);
     not_quic[0] = 0x0c;
     answer(route(&mut server, 1, &not_quic));
@@ -158,11 +158,11 @@ fn no_reset_where_it_could_loop_or_is_unwanted() {
 }
 
 #[test]
-fn two_endpoints_that_reset_each_other_fall_silent() {
+fn two_endpoints_that_reset_each_other_stop_sending() {
     let mut ends = [server(RetryPolicy::Never), client()];
     let mut packet = short_packet(cid(&[9; 8]), 1200);
     for round in 0.. {
-        assert!(round < 100, "still talking");
+        assert!(round < 100, "still sending");
         match route(&mut ends[round % 2], 1, &packet) {
             (Routed::Response(_), reply) => packet = reply,
             (Routed::Dropped, _) => break,
@@ -253,6 +253,6 @@ fn resets_are_limited_in_number() {
     assert_eq!(flood(&mut server, 100, 50), (10, 40));
     assert_eq!(flood(&mut server, 100, 50), (10, 90));
     assert_eq!(flood(&mut server, 101, 50), (20, 130));
-    // However long it was quiet.
+    // However long nothing was received.
     assert_eq!(flood(&mut server, 900, 50), (30, 170));
 }

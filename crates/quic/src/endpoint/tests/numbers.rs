@@ -37,7 +37,7 @@ fn sends(connection: &mut Connection) -> usize {
 }
 
 #[test]
-fn the_last_packet_number_is_used_and_then_silence_falls() {
+fn nothing_is_sent_after_the_last_packet_number() {
     let last = PacketNumber::MAX;
     let mut connection = about_to_send(PacketNumber::new(last.get() - 1));
     assert_eq!(sends(&mut connection), 1);

@@ -55,7 +55,7 @@ fn issued_ids_lead_to_the_connection_until_retired() {
         belongs(route(&mut server, 78, &short_packet(ids[1], 30))),
         second
     );
-    // Nobody takes away or retires the ID of another.
+    // No connection takes away or retires the ID of another.
     let collision = server.handle_event(second, EndpointEvent::CidIssued(ids[0]));
     assert_eq!(collision, Some(CidCollision(ids[0])));
     assert_eq!(server.stats().cid_collisions, 1);
@@ -126,7 +126,7 @@ fn empty_ids_are_routed_by_address() {
     assert_eq!(
         connect(&mut endpoint, 2).unwrap_err(),
         ConnectError::InvalidAddress(addr(2)),
-        "nothing would tell the two apart"
+        "the two could not be distinguished"
     );
     let packet = short_packet(ConnectionId::EMPTY, 50);
     assert_eq!(belongs(route(&mut endpoint, 1, &packet)), first);

@@ -73,7 +73,7 @@ fn known_ids_stay_where_they_are() {
 
 /// Clients choose the first destination at random: it may look like another worker's ID.
 #[test]
-fn first_packets_are_for_whoever_receives_them() {
+fn first_packets_are_processed_by_the_worker_that_receives_them() {
     let [mut one, mut two] = pair(RetryPolicy::Always);
     let misleading = retry_id(&mut two, 1);
     assert_eq!(other(&route(&mut one, 1, &short(misleading))), Some(1));
@@ -82,8 +82,8 @@ fn first_packets_are_for_whoever_receives_them() {
     accepted(route(&mut one, 1, &first));
 }
 
-/// A client in the middle of its handshake whose address changes: its Initial packets bear our ID
-/// and are protected with keys that only its connection knows.
+/// A client in the middle of its handshake whose address changes: its Initial packets have the server's ID
+/// and are protected with keys that only its connection has.
 #[test]
 fn initial_packets_of_others_are_handed_over() {
     let [mut one, mut two] = pair(RetryPolicy::Always);
@@ -140,7 +140,7 @@ fn workers_make_different_random_choices() {
 }
 
 /// Two hosts behind a load balancer that have the same key, against the documentation's advice: a
-/// packet of a living connection that reaches the wrong one must not make it tell the token (RFC
+/// packet of a live connection that reaches the wrong one must not make it reveal the token (RFC
 /// 9000, section 21.11).
 #[test]
 fn no_host_resets_the_connections_of_another() {

@@ -60,10 +60,10 @@ fn run(streams: &mut Streams, window: u64, time: Duration) -> (u64, u64) {
         };
         wakeups += 1;
         // What is due at once must not stay due.
-        assert!(wakeups < 1_000_000, "it never sleeps");
+        assert!(wakeups < 1_000_000, "no wake-up in between");
         now = now.max(next);
     }
-    assert!(now >= end, "nobody would ever send again, at {now}");
+    assert!(now >= end, "neither end would ever send again, at {now}");
     (received, wakeups)
 }
 
@@ -89,7 +89,7 @@ proptest! {
 }
 
 #[test]
-fn an_idle_peer_wakes_nobody() {
+fn an_idle_peer_causes_no_wakeups() {
     let mut streams = limited(Bandwidth::from_mbps(8), 100_000);
     let mut now = Instant::ZERO;
     let mut wakeups = 0;
@@ -97,7 +97,7 @@ fn an_idle_peer_wakes_nobody() {
         now = now.max(next);
         streams.grant_by(now);
         wakeups += 1;
-        assert!(wakeups < 100, "still awake at {now}");
+        assert!(wakeups < 100, "still timers at {now}");
     }
 }
 

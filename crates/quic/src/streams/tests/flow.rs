@@ -99,9 +99,9 @@ fn a_limit_raised_in_a_small_step_is_taken_back_once_the_end_is_known() {
 }
 
 #[test]
-fn bytes_that_nobody_reads_do_not_hold_up_other_streams() {
+fn bytes_that_are_not_read_do_not_hold_up_other_streams() {
     let mut streams = client();
-    // Two streams that nobody reads take 2000 of the connection's 2500 bytes.
+    // Two streams that are not read take 2000 of the connection's 2500 bytes.
     deliver(&mut streams, server_bidi(1), 0, 1000, false).unwrap();
     deliver(&mut streams, server_bidi(2), 0, 1000, false).unwrap();
     // A third whose reader takes everything at once goes on for ever.
@@ -300,7 +300,7 @@ fn a_writer_is_stopped_by_the_streams_limit() {
 }
 
 #[test]
-fn blocked_notices_are_taken_back_when_the_limit_has_risen() {
+fn blocked_frames_are_withdrawn_when_the_limit_has_risen() {
     let mut streams = client();
     let ids: Vec<_> = (0..3).map(|_| streams.open(Dir::Bi).unwrap()).collect();
     for &id in &ids {
@@ -420,7 +420,7 @@ fn the_send_window_bounds_what_is_kept() {
     assert_eq!(streams.stats().send_buffered, 1500);
     let mut carried = send_all(&mut streams);
     assert_eq!(events(&mut streams), []);
-    // The first acknowledgements free too little to wake anybody.
+    // The first acknowledgements free too little for an event.
     streams.on_frame_fate(&verdict(Fate::Acked), a, 0..100, false);
     assert_eq!(events(&mut streams), []);
     carried.retain(|carried| matches!(carried, Carried::Stream { id, .. } if *id == a));

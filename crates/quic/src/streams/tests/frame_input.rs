@@ -27,7 +27,7 @@ fn data_is_delivered_in_order() {
 }
 
 #[test]
-fn readable_is_told_once_for_each_wait() {
+fn readable_is_reported_once_for_each_wait() {
     let mut streams = accepted();
     let readable = StreamEvent::Readable { id: ID };
     assert_eq!(
@@ -175,7 +175,7 @@ fn a_stream_reset_before_it_was_accepted_is_still_offered() {
 }
 
 #[test]
-fn a_stop_drops_data_and_tells_the_peer() {
+fn a_stop_drops_data_and_sends_stop_sending() {
     let mut streams = accepted();
     deliver(&mut streams, ID, 0, 400, false).unwrap();
     streams.stop(ID, 5).unwrap();
@@ -207,7 +207,7 @@ fn a_stopped_stream_may_also_end_with_a_fin() {
 }
 
 #[test]
-fn a_stop_that_comes_too_late_tells_nobody() {
+fn a_stop_that_comes_too_late_sends_nothing() {
     let mut streams = accepted();
     deliver(&mut streams, ID, 0, 400, true).unwrap();
     controls(&mut streams);

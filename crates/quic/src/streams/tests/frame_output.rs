@@ -191,7 +191,7 @@ fn room_too_small_for_a_frame_stays_empty() {
 }
 
 #[test]
-fn finished_is_told_when_everything_was_acknowledged() {
+fn finished_is_reported_when_everything_was_acknowledged() {
     let mut streams = roomy();
     let id = open_with(&mut streams, 3000);
     streams.finish(id).unwrap();
@@ -359,7 +359,7 @@ fn a_stop_of_the_peer_is_answered_with_a_reset() {
 }
 
 #[test]
-fn a_stop_that_comes_before_the_stream_is_accepted_is_told_then() {
+fn a_stop_that_comes_before_the_stream_is_accepted_is_reported_then() {
     let mut streams = roomy();
     stop_sending(&mut streams, server_bidi(0), 9).unwrap();
     assert_eq!(events(&mut streams), [StreamEvent::Opened { dir: Dir::Bi }]);

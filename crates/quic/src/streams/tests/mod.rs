@@ -39,7 +39,7 @@ fn config() -> TransportConfig {
     }
 }
 
-/// What an end with `config` tells its peer.
+/// What an end with `config` declares to its peer.
 fn parameters(config: &TransportConfig) -> TransportParameters {
     TransportParameters {
         initial_max_data: config.receive_window.get(),
@@ -53,7 +53,7 @@ fn parameters(config: &TransportConfig) -> TransportParameters {
     }
 }
 
-/// A client that knows its peer, which has the same configuration.
+/// A client with the parameters of its peer, which has the same configuration.
 fn client_with(config: &TransportConfig) -> Streams {
     let mut streams = Streams::new(Side::Client, config);
     streams.set_peer_parameters(&parameters(config));
@@ -164,7 +164,7 @@ fn events(streams: &mut Streams) -> Vec<StreamEvent> {
     std::iter::from_fn(|| streams.poll_event()).collect()
 }
 
-/// What is to be delivered now; cancellations of what was never told are left out.
+/// What is to be delivered now; cancellations of what was never sent are left out.
 fn controls(streams: &mut Streams) -> Vec<(ControlKey, ControlValue)> {
     let all = std::iter::from_fn(|| streams.poll_control());
     let mut left: Vec<(ControlKey, ControlValue)> = Vec::new();

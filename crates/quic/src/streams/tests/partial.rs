@@ -21,7 +21,7 @@ fn written(streams: &mut Streams, len: usize) -> StreamId {
     id
 }
 
-fn told(streams: &mut Streams, id: StreamId) -> Option<ControlValue> {
+fn queued_value(streams: &mut Streams, id: StreamId) -> Option<ControlValue> {
     controls(streams)
         .into_iter()
         .find_map(|(key, value)| (key == ControlKey::ResetStream(id)).then_some(value))
@@ -61,7 +61,7 @@ fn what_is_reliable_is_read_before_the_reset() {
 }
 
 #[test]
-fn what_a_reset_gives_up_is_credited_at_once() {
+fn what_a_reset_abandons_is_credited_at_once() {
     let mut streams = accepted();
     deliver(&mut streams, ID, 300, 600, false).unwrap();
     assert_eq!(streams.stats().receive_buffered, 900);
@@ -92,7 +92,7 @@ fn a_plain_reset_lowers_the_reliable_size_to_nothing() {
 }
 
 #[test]
-fn a_reader_beyond_the_reliable_size_learns_at_once() {
+fn a_reader_beyond_the_reliable_size_gets_the_reset_at_once() {
     let mut streams = accepted();
     deliver(&mut streams, ID, 0, 300, false).unwrap();
     assert_eq!(streams.read(ID, &mut [0; 250]), Ok(ReadOutcome::Data(250)));
@@ -158,7 +158,7 @@ fn the_first_bytes_are_delivered_and_the_rest_is_not() {
     let packets = send_in(&mut streams, 200);
     fate(&mut streams, &packets.concat(), Fate::Lost);
     streams.reset_at(id, 9, 250).unwrap();
-    assert_eq!(told(&mut streams, id), Some(partial(9, 900, 250)));
+    assert_eq!(queued_value(&mut streams, id), Some(partial(9, 900, 250)));
     assert_eq!(streams.write(id, b"x"), Err(WriteError::Closed));
     assert_eq!(streams.stats().send_buffered, 250);
     let resent = send_all(&mut streams);
@@ -189,10 +189,10 @@ fn a_reset_waits_until_what_is_reliable_was_sent() {
     let id = written(&mut streams, 900);
     packet(&mut streams, 150);
     streams.reset_at(id, 9, 400).unwrap();
-    assert_eq!(told(&mut streams, id), None);
-    // The final size is what was promised: nothing beyond it was sent, nor ever will be.
+    assert_eq!(queued_value(&mut streams, id), None);
+    // The final size is the reliable size: nothing beyond it was sent, nor ever will be.
     let rest = send_all(&mut streams);
-    assert_eq!(told(&mut streams, id), Some(partial(9, 400, 400)));
+    assert_eq!(queued_value(&mut streams, id), Some(partial(9, 400, 400)));
     let end = rest.iter().map(|carried| match carried {
         Carried::Stream { offset, len, .. } => offset + u64::from(*len),
         _ => 0,
@@ -215,7 +215,10 @@ fn a_reset_may_follow_a_fin() {
         streams.reset_at(id, 9, 100).unwrap();
         let resent = send_all(&mut streams);
         assert_eq!(resent.len(), usize::from(!fin_sent));
-        assert_eq!(told(&mut streams, id), Some(partial(9, sent.max(100), 100)));
+        assert_eq!(
+            queued_value(&mut streams, id),
+            Some(partial(9, sent.max(100), 100))
+        );
         fate(&mut streams, &carried, Fate::Acked);
         fate(&mut streams, &resent, Fate::Acked);
         streams.on_control_acked(ControlKey::ResetStream(id));
@@ -229,12 +232,12 @@ fn later_resets_only_lower_the_reliable_size() {
     let id = written(&mut streams, 900);
     send_all(&mut streams);
     streams.reset_at(id, 9, 500).unwrap();
-    assert_eq!(told(&mut streams, id), Some(partial(9, 900, 500)));
+    assert_eq!(queued_value(&mut streams, id), Some(partial(9, 900, 500)));
     streams.reset_at(id, 9, 600).unwrap();
-    assert_eq!(told(&mut streams, id), None);
+    assert_eq!(queued_value(&mut streams, id), None);
     streams.reset_at(id, 10, 200).unwrap();
     assert_eq!(
-        told(&mut streams, id),
+        queued_value(&mut streams, id),
         Some(partial(9, 900, 200)),
         "the first code stays"
     );
@@ -243,7 +246,7 @@ fn later_resets_only_lower_the_reliable_size() {
         error: 9,
         final_size: 900,
     };
-    assert_eq!(told(&mut streams, id), Some(plain));
+    assert_eq!(queued_value(&mut streams, id), Some(plain));
     assert_eq!(streams.reset_at(id, 9, 1), Err(WriteError::Closed));
     assert!(!streams.can_send());
     streams.on_control_acked(ControlKey::ResetStream(id));
@@ -261,7 +264,7 @@ fn a_stop_sending_ends_a_partial_reset_with_the_first_code() {
         error: 9,
         final_size: 900,
     };
-    assert_eq!(told(&mut streams, id), Some(plain));
+    assert_eq!(queued_value(&mut streams, id), Some(plain));
     assert_eq!(
         events(&mut streams),
         [],
@@ -270,7 +273,7 @@ fn a_stop_sending_ends_a_partial_reset_with_the_first_code() {
 }
 
 #[test]
-fn a_peer_that_does_not_know_partial_resets_gets_none() {
+fn a_peer_that_does_not_support_partial_resets_gets_none() {
     let config = TransportConfig {
         reset_stream_at: false,
         ..config()
@@ -287,11 +290,11 @@ fn a_peer_that_does_not_know_partial_resets_gets_none() {
         error: 9,
         final_size: 0,
     };
-    assert_eq!(told(&mut streams, id), Some(plain));
+    assert_eq!(queued_value(&mut streams, id), Some(plain));
 }
 
 #[test]
-fn a_promise_of_what_was_never_written_is_a_plain_reset() {
+fn a_reliable_size_beyond_what_was_written_is_a_plain_reset() {
     let mut streams = client();
     let id = written(&mut streams, 0);
     streams.reset_at(id, 9, 50).unwrap();
@@ -299,12 +302,12 @@ fn a_promise_of_what_was_never_written_is_a_plain_reset() {
         error: 9,
         final_size: 0,
     };
-    assert_eq!(told(&mut streams, id), Some(plain));
+    assert_eq!(queued_value(&mut streams, id), Some(plain));
     assert_eq!(streams.reset_at(id, 9, 50), Err(WriteError::Closed));
 }
 
 #[test]
-fn copies_of_what_was_given_up_are_not_sent() {
+fn copies_of_what_was_abandoned_are_not_sent() {
     let mut streams = client();
     let id = written(&mut streams, 900);
     send_all(&mut streams);
@@ -337,13 +340,13 @@ fn a_stream_expires_but_for_its_header() {
     packet(&mut streams, 200);
     assert_eq!(streams.next_expiry(), Some(at(100)));
     streams.expire(at(99));
-    assert_eq!(told(&mut streams, id), None);
+    assert_eq!(queued_value(&mut streams, id), None);
     streams.expire(at(100));
     let Some(ControlValue::ResetAt {
         error: 5,
         final_size,
         reliable_size: 40,
-    }) = told(&mut streams, id)
+    }) = queued_value(&mut streams, id)
     else {
         panic!("no partial reset");
     };
@@ -373,7 +376,7 @@ fn without_the_extension_the_whole_stream_expires() {
         error: 5,
         final_size: 0,
     };
-    assert_eq!(told(&mut streams, id), Some(plain));
+    assert_eq!(queued_value(&mut streams, id), Some(plain));
     assert_eq!(streams.stats().expired_bytes, 900);
 }
 

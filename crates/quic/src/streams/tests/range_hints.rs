@@ -69,7 +69,7 @@ fn bytes_written_with_hints_have_them() {
 }
 
 #[test]
-fn delivered_ranges_are_forgotten() {
+fn delivered_ranges_are_discarded() {
     let (mut streams, id) = writer();
     let hints = RangeHints::default().with_deadline(millis(7));
     streams.set_range_hints(id, 0..1000, hints).unwrap();

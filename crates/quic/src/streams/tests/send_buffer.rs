@@ -131,6 +131,30 @@ struct Model {
 }
 
 impl Model {
+    /// `len` more bytes are written; `None` if the stream is finished.
+    fn extend(&mut self, len: usize) -> Option<Vec<u8>> {
+        if self.finished {
+            return None;
+        }
+        let data = bytes_at(self.acked.len() as u64, len);
+        self.acked.resize(self.acked.len() + len, false);
+        self.lost.resize(self.acked.len(), false);
+        Some(data)
+    }
+
+    fn on_acked(&mut self, piece: &Piece) {
+        let range = piece.offset as usize..piece.offset as usize + piece.len;
+        self.acked[range.clone()].fill(true);
+        self.lost[range].fill(false);
+        self.fin_acked |= piece.fin;
+    }
+
+    fn on_lost(&mut self, piece: &Piece) {
+        for at in piece.offset as usize..piece.offset as usize + piece.len {
+            self.lost[at] = !self.acked[at];
+        }
+    }
+
     fn check(&self, buffer: &SendBuffer) {
         let base = self.acked.iter().take_while(|&&acked| acked).count();
         let end = self.acked.len();
@@ -160,6 +184,21 @@ impl Model {
     }
 }
 
+/// Everything in flight is lost; then all is sent and acknowledged.
+fn send_all_again(buffer: &mut SendBuffer, flying: Vec<Piece>, pool: &mut ChunkPool) {
+    let range = |piece: &Piece| piece.offset..piece.offset + piece.len as u64;
+    for piece in flying {
+        buffer.on_lost(range(&piece), piece.fin);
+    }
+    while let Some(piece) = buffer
+        .next_retransmission(1000)
+        .or_else(|| buffer.next_new(1000))
+    {
+        buffer.on_sent(piece);
+        buffer.on_acked(range(&piece), piece.fin, pool);
+    }
+}
+
 proptest! {
     /// Writes, sends, copies, acknowledgements and losses in any order; each frame sent gets its
     /// fate once, or is first thought lost and then acknowledged.
@@ -173,10 +212,7 @@ proptest! {
         for op in ops {
             let sending = match op {
                 Op::Write(len) | Op::Push(len) => {
-                    if !model.finished {
-                        let data = bytes_at(model.acked.len() as u64, len);
-                        model.acked.resize(model.acked.len() + len, false);
-                        model.lost.resize(model.acked.len(), false);
+                    if let Some(data) = model.extend(len) {
                         match op {
                             Op::Push(_) => buffer.push(Bytes::from(data), pool),
                             _ => buffer.write(&data, pool),
@@ -198,9 +234,7 @@ proptest! {
                         let piece = from.remove(which % from.len());
                         let end = piece.offset + piece.len as u64;
                         buffer.on_acked(piece.offset..end, piece.fin, pool);
-                        model.acked[piece.offset as usize..end as usize].fill(true);
-                        model.lost[piece.offset as usize..end as usize].fill(false);
-                        model.fin_acked |= piece.fin;
+                        model.on_acked(&piece);
                     }
                     None
                 }
@@ -209,9 +243,7 @@ proptest! {
                         let piece = flying.remove(which % flying.len());
                         let end = piece.offset + piece.len as u64;
                         buffer.on_lost(piece.offset..end, piece.fin);
-                        for at in piece.offset as usize..end as usize {
-                            model.lost[at] = !model.acked[at];
-                        }
+                        model.on_lost(&piece);
                         thought_lost.push(piece);
                     }
                     None
@@ -226,13 +258,7 @@ proptest! {
         // Whatever happened, sending everything again delivers everything.
         buffer.finish();
         model.finished = true;
-        for piece in flying.drain(..) {
-            buffer.on_lost(piece.offset..piece.offset + piece.len as u64, piece.fin);
-        }
-        while let Some(piece) = buffer.next_retransmission(1000).or_else(|| buffer.next_new(1000)) {
-            buffer.on_sent(piece);
-            buffer.on_acked(piece.offset..piece.offset + piece.len as u64, piece.fin, pool);
-        }
+        send_all_again(&mut buffer, flying, pool);
         prop_assert!(buffer.is_complete());
         prop_assert_eq!(buffer.held(), 0);
     }

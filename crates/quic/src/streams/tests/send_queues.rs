@@ -79,7 +79,7 @@ fn ranks_follow_urgency_and_then_what_must_be_whole() {
     assert_eq!(Priority::new(200, true).rank(), 15);
 }
 
-/// What the ready list promises, by searching.
+/// The contents that the ready list should have, by searching.
 #[derive(Default)]
 struct Model {
     turns: BTreeMap<u8, VecDeque<u32>>,

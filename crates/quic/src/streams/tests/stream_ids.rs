@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn opens_up_to_the_peers_limit_and_hears_when_it_grows() {
+fn opens_up_to_the_peers_limit_and_is_notified_when_it_grows() {
     let mut streams = client();
     assert_eq!(streams.open(Dir::Uni), Some(client_uni(0)));
     assert_eq!(streams.open(Dir::Uni), Some(client_uni(1)));
@@ -21,7 +21,7 @@ fn opens_up_to_the_peers_limit_and_hears_when_it_grows() {
     );
     assert_eq!(streams.open(Dir::Uni), Some(client_uni(2)));
     streams.on_max_streams(Dir::Uni, 4);
-    assert_eq!(events(&mut streams), [], "nobody waited");
+    assert_eq!(events(&mut streams), [], "no task waited");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn frames_against_the_direction_are_errors() {
 }
 
 #[test]
-fn frames_for_streams_that_we_never_opened_are_errors() {
+fn frames_for_local_streams_that_were_never_opened_are_errors() {
     let mut streams = client();
     let state = ErrorCode::STREAM_STATE_ERROR;
     assert_code(deliver(&mut streams, client_bidi(0), 0, 1, false), state);

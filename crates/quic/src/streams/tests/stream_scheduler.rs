@@ -49,7 +49,7 @@ fn shares(turns: &mut StreamScheduler, total: u64, frame: u64) -> BTreeMap<u32, 
 }
 
 #[test]
-fn nobody_starves_beside_endless_urgent_streams() {
+fn no_stream_starves_beside_endless_urgent_ones() {
     let mut turns = StreamScheduler::new(SHARE);
     for key in 0..8 {
         set(&mut turns, key, rank(key as u8, key % 2 == 0), false, true);
@@ -174,7 +174,7 @@ proptest! {
                     model.insert(key, (rank, repair, fresh));
                 }
                 Op::Forget(key) => {
-                    turns.forget(key);
+                    turns.discard(key);
                     model.remove(&key);
                 }
                 Op::Spend(credit, bytes) => {

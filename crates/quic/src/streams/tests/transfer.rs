@@ -98,7 +98,7 @@ impl End {
         self.drain_control();
     }
 
-    fn learn(&mut self, carried: &[Carried], fate: Fate) {
+    fn on_fate(&mut self, carried: &[Carried], fate: Fate) {
         for &carried in carried {
             match carried {
                 Carried::Stream {
@@ -158,6 +158,31 @@ impl End {
     }
 }
 
+/// Each end sends a packet, and one of its packets in flight arrives or is lost.
+fn exchange(ends: &mut [End; 2], flying: &mut [Vec<Packet>; 2], loss: u64, dice: &mut Dice) {
+    for from in [0, 1] {
+        flying[from].extend(ends[from].send(200 + dice.roll(1200) as usize));
+        if flying[from].is_empty() {
+            continue;
+        }
+        // Any of the packets in flight is the next to arrive.
+        let packet = flying[from].swap_remove(dice.roll(flying[from].len() as u64) as usize);
+        if dice.roll(100) < loss {
+            ends[from].on_fate(&packet.carried, Fate::Lost);
+            continue;
+        }
+        ends[1 - from].receive(&packet.bytes);
+        if dice.roll(10) == 0 {
+            ends[1 - from].receive(&packet.bytes);
+        }
+        // Some are declared lost before the acknowledgement comes.
+        if dice.roll(10) == 0 {
+            ends[from].on_fate(&packet.carried, Fate::Lost);
+        }
+        ends[from].on_fate(&packet.carried, Fate::Acked);
+    }
+}
+
 /// Moves `sizes` from the client to the server, a stream each, through a network where `loss` of
 /// 100 packets vanish; one in ten is repeated, and packets overtake each other.
 fn transfer(sizes: &[u64], config: &TransportConfig, loss: u64, seed: u64) {
@@ -182,27 +207,7 @@ fn transfer(sizes: &[u64], config: &TransportConfig, loss: u64, seed: u64) {
         }
         ends[0].write(dice);
         ends[1].read();
-        for from in [0, 1] {
-            flying[from].extend(ends[from].send(200 + dice.roll(1200) as usize));
-            if flying[from].is_empty() {
-                continue;
-            }
-            // Any of the packets in flight is the next to arrive.
-            let packet = flying[from].swap_remove(dice.roll(flying[from].len() as u64) as usize);
-            if dice.roll(100) < loss {
-                ends[from].learn(&packet.carried, Fate::Lost);
-                continue;
-            }
-            ends[1 - from].receive(&packet.bytes);
-            if dice.roll(10) == 0 {
-                ends[1 - from].receive(&packet.bytes);
-            }
-            // Some are thought lost before the acknowledgement comes.
-            if dice.roll(10) == 0 {
-                ends[from].learn(&packet.carried, Fate::Lost);
-            }
-            ends[from].learn(&packet.carried, Fate::Acked);
-        }
+        exchange(&mut ends, &mut flying, loss, dice);
         let [client, server] = &mut ends;
         for (id, read, ended) in &server.reading {
             // The answers on bidirectional streams are empty.

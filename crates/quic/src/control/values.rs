@@ -1,0 +1,170 @@
+//! Control values: what names them, what they are, and the frames that carry them (RFC 9000, section 19).
+
+use swiftwater_units::{Dir, PathId, StreamId};
+use swiftwater_wire::frame;
+use swiftwater_wire::{ConnectionId, Frame, ResetToken};
+
+use crate::policy::FeedbackPayload;
+
+/// Names a value. The order is the order of sending within one packet.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum ControlKey {
+    /// `HANDSHAKE_DONE`.
+    HandshakeDone,
+    /// `RETIRE_CONNECTION_ID` of this sequence number.
+    RetireConnectionId(PathId, u64),
+    /// `NEW_CONNECTION_ID` of this sequence number.
+    NewConnectionId(PathId, u64),
+    /// `MAX_DATA`.
+    MaxData,
+    /// `MAX_STREAM_DATA`.
+    MaxStreamData(StreamId),
+    /// `MAX_STREAMS`.
+    MaxStreams(Dir),
+    /// `RESET_STREAM` or `RESET_STREAM_AT`.
+    ResetStream(StreamId),
+    /// `STOP_SENDING`.
+    StopSending(StreamId),
+    /// `DATA_BLOCKED`.
+    DataBlocked,
+    /// `STREAM_DATA_BLOCKED`.
+    StreamDataBlocked(StreamId),
+    /// `STREAMS_BLOCKED`.
+    StreamsBlocked(Dir),
+    /// `NEW_TOKEN`.
+    NewToken,
+    /// `ACK_FREQUENCY`.
+    AckFrequency,
+    /// `FEEDBACK` of this kind that elicits an acknowledgement.
+    Feedback(frame::FeedbackKind),
+}
+
+/// A value for a [`ControlKey`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum ControlValue {
+    /// For the keys whose frame has no field beyond the key.
+    Unit,
+    /// A limit, for the `Max…` and `…Blocked` keys.
+    Limit(u64),
+    /// For `ResetStream`.
+    Reset {
+        /// The application's code.
+        error: u64,
+        /// Final size, bytes.
+        final_size: u64,
+    },
+    /// For `ResetStream`, as `RESET_STREAM_AT`.
+    ResetAt {
+        /// The application's code.
+        error: u64,
+        /// Final size, bytes.
+        final_size: u64,
+        /// Bytes that are delivered in spite of it.
+        reliable_size: u64,
+    },
+    /// The application's code, for `StopSending`.
+    Code(u64),
+    /// For `NewConnectionId`.
+    ConnectionId {
+        /// The connection ID.
+        cid: ConnectionId,
+        /// Its reset token.
+        reset_token: ResetToken,
+        /// `retire_prior_to`.
+        retire_prior_to: u64,
+    },
+    /// For `NewToken`.
+    Token(Vec<u8>),
+    /// For `AckFrequency`.
+    Frequency(frame::AckFrequency),
+    /// For `Feedback`.
+    Feedback {
+        /// Number among those of its kind.
+        sequence: u64,
+        /// Its payload.
+        payload: Box<FeedbackPayload>,
+    },
+}
+
+/// The frame that carries `value` for `key`.
+pub(super) fn frame_of(key: ControlKey, value: &ControlValue) -> Frame<'_> {
+    match (key, value) {
+        (ControlKey::HandshakeDone, _) => Frame::HandshakeDone,
+        (ControlKey::RetireConnectionId(path, sequence), _) => Frame::RetireConnectionId {
+            path: multipath(path),
+            sequence,
+        },
+        (
+            ControlKey::NewConnectionId(path, sequence),
+            &ControlValue::ConnectionId {
+                cid,
+                reset_token,
+                retire_prior_to,
+            },
+        ) => Frame::NewConnectionId(frame::NewConnectionId {
+            path: multipath(path),
+            sequence,
+            retire_prior_to,
+            cid,
+            reset_token,
+        }),
+        (key, &ControlValue::Limit(limit)) => limit_frame(key, limit),
+        (ControlKey::ResetStream(id), value) => reset_frame(id, value),
+        (ControlKey::StopSending(id), &ControlValue::Code(error)) => {
+            Frame::StopSending(frame::StopSending { id, error })
+        }
+        (ControlKey::NewToken, ControlValue::Token(token)) => Frame::NewToken { token },
+        (ControlKey::AckFrequency, &ControlValue::Frequency(requested)) => {
+            Frame::AckFrequency(requested)
+        }
+        (ControlKey::Feedback(kind), ControlValue::Feedback { sequence, payload }) => {
+            Frame::Feedback(frame::Feedback {
+                kind,
+                sequence: *sequence,
+                payload: payload.as_bytes(),
+                ack_eliciting: true,
+            })
+        }
+        (key, value) => unreachable!("{value:?} is no value for {key:?}"),
+    }
+}
+
+/// The frames of flow control and stream limits.
+fn limit_frame(key: ControlKey, limit: u64) -> Frame<'static> {
+    match key {
+        ControlKey::MaxData => Frame::MaxData { limit },
+        ControlKey::MaxStreamData(id) => Frame::MaxStreamData { id, limit },
+        ControlKey::MaxStreams(dir) => Frame::MaxStreams { dir, count: limit },
+        ControlKey::DataBlocked => Frame::DataBlocked { limit },
+        ControlKey::StreamDataBlocked(id) => Frame::StreamDataBlocked { id, limit },
+        ControlKey::StreamsBlocked(dir) => Frame::StreamsBlocked { dir, limit },
+        key => unreachable!("{key:?} has no limit"),
+    }
+}
+
+/// The frames that end the sending of a stream.
+fn reset_frame(id: StreamId, value: &ControlValue) -> Frame<'static> {
+    match *value {
+        ControlValue::Reset { error, final_size } => Frame::ResetStream(frame::ResetStream {
+            id,
+            error,
+            final_size,
+        }),
+        ControlValue::ResetAt {
+            error,
+            final_size,
+            reliable_size,
+        } => Frame::ResetStreamAt(frame::ResetStreamAt {
+            id,
+            error,
+            final_size,
+            reliable_size,
+        }),
+        ref value => unreachable!("{value:?} resets no stream"),
+    }
+}
+
+/// Path 0 uses the frames of RFC 9000.
+fn multipath(path: PathId) -> Option<PathId> {
+    (path != PathId::ZERO).then_some(path)
+}
