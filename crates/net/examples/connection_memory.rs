@@ -7,7 +7,7 @@
 //!
 //! Every connection has echoed a few bytes; with `streams`, it holds that many open ones that have echoed
 //! 1 kB each. `heap` leaves out what C code allocates (the AEAD keys, some 600 bytes each) and the
-//! allocator's own share; `resident` tells the difference in resident memory instead, all included.
+//! allocator's own share; `resident` shows the difference in resident memory instead, all included.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -119,7 +119,7 @@ fn profiler(file: &Path) -> dhat::Profiler {
         .build()
 }
 
-/// Resident memory, or 0 where the system doesn't tell.
+/// Resident memory, or 0 where the system doesn't report it.
 fn resident() -> Outcome<f64> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -151,7 +151,7 @@ fn certificate() -> Outcome<DevCertificate> {
     Ok(DevCertificate::deterministic(["localhost"])?)
 }
 
-/// The server's process: echoes, and begins and ends the count when told to.
+/// The server's process: echoes, and begins and ends the count when asked to.
 async fn serve(file: &str) -> Outcome<()> {
     let tls = ServerTls::from_dev_certificate(&certificate()?)?
         .alpn(["echo"])

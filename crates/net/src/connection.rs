@@ -8,18 +8,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use swiftwater_quic::crypto::CryptoError;
 use swiftwater_quic::policy::Hints;
 use swiftwater_quic::{
     Connection as Core, ConnectionError, ConnectionStats, EarlyDataOutcome, LocalAddress,
-    MigrateError, PathAddress, SendDatagramError, SocketId,
+    MigrateError, PathAddress, SocketId,
 };
 use swiftwater_units::{Bandwidth, Dir, Instant, Side, StreamId};
 
 use crate::application::Application;
 use crate::connection_shared::ConnectionRef;
-use crate::connection_signals::{Wakeups, remember};
+use crate::connection_signals::{Wakeups, store_waker};
 use crate::connection_state::{ConnectionState, SendHalf};
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
@@ -33,7 +32,7 @@ use crate::send_stream::SendStream;
 /// All futures may be dropped at any time without losing streams or datagrams.
 #[derive(Clone)]
 pub struct Connection {
-    handle: ConnectionRef,
+    pub(crate) handle: ConnectionRef,
 }
 
 impl Connection {
@@ -117,48 +116,18 @@ impl Connection {
         (send, recv)
     }
 
-    /// Queues a datagram for sending; waits while the queue is full. Datagrams may be lost, are
-    /// never sent twice, and must fit [`Connection::max_datagram_size`].
-    pub async fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
-        let signal = self.handle.signals.datagram_room();
-        self.handle
-            .wait_for(signal, |state| {
-                match state.connection.send_datagram(data.clone()) {
-                    Err(SendDatagramError::Blocked) => None,
-                    other => Some(other),
-                }
-            })
-            .await?;
-        self.handle.touch();
-        Ok(())
-    }
-
-    /// Queues a datagram for sending, or fails with [`SendDatagramError::Blocked`] if the queue is
-    /// full.
-    pub fn try_send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
-        self.handle.lock().connection.send_datagram(data)?;
-        self.handle.touch();
-        Ok(())
-    }
-
-    /// Waits for a datagram of the peer. The queue is bounded: a reader that is too slow loses the
-    /// oldest.
-    pub async fn read_datagram(&self) -> Result<Bytes, ConnectionError> {
-        let signal = self.handle.signals.datagram_received();
-        self.handle
-            .wait_for(signal, |state| match state.connection.recv_datagram() {
-                Some(data) => Some(Ok(data)),
-                None => state.close_reason().map(Err),
-            })
-            .await
+    /// The present time on the clock of the connection's endpoint, on which deadlines are given.
+    pub fn now(&self) -> Instant {
+        self.handle.worker.now()
     }
 
     /// Lets a protocol run on the connection, inside its worker. From now on it gets the events of
-    /// streams and datagrams; the methods of this handle that wait for those wait in vain. What
+    /// streams and datagrams, fates of datagrams among them; the methods of this handle that wait for those
+    /// never return. What
     /// happened before is delivered at once. For good: a second one replaces the first.
     pub fn host(&self, application: Arc<dyn Application>) {
         let mut wakeups = Wakeups::default();
-        let now = self.handle.endpoint.clock.now();
+        let now = self.handle.worker.now();
         self.handle.lock().host(now, application, &mut wakeups);
         self.handle.note_host();
         wakeups.deliver(&self.handle.signals);
@@ -171,7 +140,7 @@ impl Connection {
     /// `act` runs under the connection's lock: it must not block, must not use this or other handles
     /// of the connection, and leaves `poll_event`, `poll_transmit` and timeouts to the worker.
     pub fn with_core<R>(&self, act: impl FnOnce(Instant, &mut Core) -> R) -> R {
-        let now = self.handle.endpoint.clock.now();
+        let now = self.handle.worker.now();
         let result = act(now, &mut self.handle.lock().connection);
         self.handle.touch();
         result
@@ -185,12 +154,6 @@ impl Connection {
     /// or less, and takes it back afterwards, so that idle connections still end.
     pub fn set_keep_alive(&self, interval: Option<std::time::Duration>) {
         self.with_core(|_, core| core.set_keep_alive(interval));
-    }
-
-    /// The largest datagram that can be sent now, bytes; `None` if the peer accepts none. It changes
-    /// with the path.
-    pub fn max_datagram_size(&self) -> Option<usize> {
-        self.handle.lock().connection.max_datagram_size()
     }
 
     /// Closes the connection at once, with a code (below 2^62) and a reason for the peer. Data that
@@ -248,7 +211,7 @@ impl Connection {
     /// Lets the peer send stream data no faster than `rate` on average; `None` for no limit. Credit
     /// that it has already may still be used at once.
     pub fn set_receive_rate(&self, rate: Option<Bandwidth>) {
-        let now = self.handle.endpoint.clock.now();
+        let now = self.handle.worker.now();
         self.handle.lock().connection.set_receive_rate(now, rate);
         self.handle.touch();
     }
@@ -267,9 +230,9 @@ impl Connection {
     /// address is the wildcard if the socket has no other and nothing was received yet.
     pub fn local_address(&self) -> SocketAddr {
         let local = self.path_address().local;
-        let endpoint = self.handle.endpoint.lock();
-        let bound = endpoint.sockets.address(local.socket);
-        let mut address = bound.unwrap_or_else(|| endpoint.sockets.local());
+        let worker = &self.handle.worker;
+        let bound = worker.socket_address(local.socket);
+        let mut address = bound.unwrap_or_else(|| worker.local_address());
         if let Some(ip) = local.ip {
             address.set_ip(ip);
         }
@@ -306,13 +269,12 @@ impl Connection {
         socket: SocketId,
         how: fn(&mut Core, Instant, LocalAddress) -> Result<(), MigrateError>,
     ) -> Result<PathAddress, MigrateError> {
-        let endpoint = &self.handle.endpoint;
-        if endpoint.lock().sockets.address(socket).is_none() {
+        if self.handle.worker.socket_address(socket).is_none() {
             return Err(MigrateError::NoSuchSocket);
         }
         let asked = {
             let mut state = self.handle.lock();
-            let now = endpoint.clock.now();
+            let now = self.handle.worker.now();
             how(&mut state.connection, now, LocalAddress::any(socket))?;
             state.begin_migration(Some(socket))
         };
@@ -387,7 +349,7 @@ impl Connection {
     /// spawned there needs no wake-up across threads for each message, as long as it never blocks. Such tasks end
     /// with the endpoint's last connection at the latest. With one worker it is the runtime on which the endpoint was bound.
     pub fn runtime(&self) -> tokio::runtime::Handle {
-        self.handle.endpoint.runtime.clone()
+        self.handle.worker.runtime()
     }
 
     /// A number that no other open connection of the same endpoint has.
@@ -397,7 +359,7 @@ impl Connection {
 
     /// Passes the application's needs to the policies.
     pub fn set_hints(&self, hints: Hints) {
-        let now = self.handle.endpoint.clock.now();
+        let now = self.handle.worker.now();
         self.handle.lock().connection.set_hints(now, hints);
         self.handle.touch();
     }
@@ -414,7 +376,7 @@ impl Connection {
         self.handle.touch();
     }
 
-    /// Sends something that the peer must acknowledge, to keep the path alive or measured.
+    /// Sends something that the peer must acknowledge, to keep the path in use or measured.
     pub fn ping(&self) {
         self.handle.lock().connection.ping();
         self.handle.touch();
@@ -435,7 +397,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// A connection whose handshake is under way: a future of the [`Connection`]. Dropping it gives up.
+/// A connection whose handshake is under way: a future of the [`Connection`]. Dropping it closes the connection.
 #[must_use = "a connection that is not awaited is closed"]
 pub struct Connecting {
     handle: Option<ConnectionRef>,
@@ -478,7 +440,7 @@ impl Future for Connecting {
                 Some(reason) => Some(Err(reason)),
                 None if state.connected => Some(Ok(())),
                 None => {
-                    remember(&mut state.connecting, cx.waker());
+                    store_waker(&mut state.connecting, cx.waker());
                     None
                 }
             }

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use crate::connection_signals::{ConnectionSignals, Wakeups};
 use crate::connection_state::ConnectionState;
-use crate::endpoint_shared::EndpointShared;
+use crate::connection_worker::ConnectionWorker;
 
 /// By how much timers of the runtime may be late: they fire on whole milliseconds.
 const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
@@ -25,7 +25,7 @@ pub(crate) struct ConnectionShared {
     /// Place in the worker's table.
     index: usize,
     state: Mutex<ConnectionState>,
-    pub(crate) endpoint: Arc<EndpointShared>,
+    pub(crate) worker: Arc<dyn ConnectionWorker>,
     pub(crate) signals: ConnectionSignals,
     /// True while the worker has it on its list of touched connections.
     touched: AtomicBool,
@@ -39,13 +39,13 @@ impl ConnectionShared {
     pub(crate) fn new(
         index: usize,
         mut connection: Box<Connection>,
-        endpoint: Arc<EndpointShared>,
+        worker: Arc<dyn ConnectionWorker>,
     ) -> Arc<Self> {
-        connection.set_timer_granularity(endpoint.clock.now(), TIMER_GRANULARITY);
+        connection.set_timer_granularity(worker.now(), TIMER_GRANULARITY);
         Arc::new(Self {
             index,
             state: Mutex::new(ConnectionState::new(connection)),
-            endpoint,
+            worker,
             signals: ConnectionSignals::default(),
             touched: AtomicBool::new(false),
             hosts: AtomicBool::new(false),
@@ -76,9 +76,7 @@ impl ConnectionShared {
     /// when its lock is free.
     pub(crate) fn touch(&self) {
         if !self.touched.swap(true, Ordering::AcqRel) {
-            self.endpoint
-                .inbox
-                .post(|messages| messages.touched.push(self.index));
+            self.worker.touch(self.index);
         }
     }
 
@@ -100,7 +98,7 @@ impl ConnectionShared {
     /// Closes from this end and wakes all tasks that wait.
     pub(crate) fn close(&self, code: u64, reason: &[u8]) {
         let mut wakeups = Wakeups::default();
-        let now = self.endpoint.clock.now();
+        let now = self.worker.now();
         self.lock().close(now, code, reason, &mut wakeups);
         wakeups.deliver(&self.signals);
         self.touch();

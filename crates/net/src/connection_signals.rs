@@ -24,6 +24,7 @@ struct FlowSignals {
     available: [Notify; 2],
     datagram_received: Notify,
     datagram_room: Notify,
+    datagram_fate: Notify,
 }
 
 impl ConnectionSignals {
@@ -47,6 +48,11 @@ impl ConnectionSignals {
         &self.flow.get_or_init(Box::default).datagram_room
     }
 
+    /// The fate of a datagram is known.
+    pub(crate) fn datagram_fate(&self) -> &Notify {
+        &self.flow.get_or_init(Box::default).datagram_fate
+    }
+
     /// Wakes all that wait for anything.
     fn notify_all(&self) {
         self.life.notify_waiters();
@@ -55,6 +61,7 @@ impl ConnectionSignals {
             flow.available.iter().for_each(Notify::notify_waiters);
             flow.datagram_received.notify_waiters();
             flow.datagram_room.notify_waiters();
+            flow.datagram_fate.notify_waiters();
         }
     }
 }
@@ -67,6 +74,7 @@ pub(crate) struct Wakeups {
     pub(crate) available: [bool; 2],
     pub(crate) datagram_received: bool,
     pub(crate) datagram_room: bool,
+    pub(crate) datagram_fate: bool,
     /// A stage of the connection's life.
     pub(crate) life: bool,
     pub(crate) closed: bool,
@@ -93,6 +101,7 @@ impl Wakeups {
         let available = std::mem::take(&mut self.available);
         let received = std::mem::take(&mut self.datagram_received);
         let room = std::mem::take(&mut self.datagram_room);
+        let fate = std::mem::take(&mut self.datagram_fate);
         if let Some(flow) = signals.flow.get() {
             let [bi, uni] = &flow.available;
             let fired = [
@@ -100,6 +109,7 @@ impl Wakeups {
                 (available[1], uni),
                 (received, &flow.datagram_received),
                 (room, &flow.datagram_room),
+                (fate, &flow.datagram_fate),
             ];
             for (_, signal) in fired.into_iter().filter(|(fired, _)| *fired) {
                 signal.notify_waiters();
@@ -116,7 +126,7 @@ impl Wakeups {
 }
 
 /// Puts the waker of the running task into `slot`.
-pub(crate) fn remember(slot: &mut Option<Waker>, waker: &Waker) {
+pub(crate) fn store_waker(slot: &mut Option<Waker>, waker: &Waker) {
     match slot {
         Some(old) => old.clone_from(waker),
         None => *slot = Some(waker.clone()),

@@ -12,6 +12,7 @@ use swiftwater_units::{Dir, Instant, StreamId};
 
 use crate::application::Application;
 use crate::connection_signals::Wakeups;
+use crate::datagram_fates::DatagramFates;
 use crate::idle_release::IdleRelease;
 use crate::migration_request::MigrationRequest;
 
@@ -51,6 +52,8 @@ pub(crate) struct ConnectionState {
     pub(crate) closed: Option<Box<ConnectionError>>,
     /// Tokens for later connections that the application has not taken.
     pub(crate) tokens: Vec<Vec<u8>>,
+    /// Fates of datagrams that the application has not read, once there were any.
+    pub(crate) datagram_fates: Option<Box<DatagramFates>>,
     /// The moves that the application asked for, if it ever did.
     pub(crate) migration: Option<Box<MigrationRequest>>,
     /// The system's error when it last refused to send from the local address; cleared when it is reported.
@@ -71,6 +74,7 @@ impl ConnectionState {
             confirmed: false,
             closed: None,
             tokens: Vec::new(),
+            datagram_fates: None,
             migration: None,
             unreachable: None,
             application: None,
@@ -174,6 +178,11 @@ impl ConnectionState {
                     wakeups.readers_woken = true;
                 }
                 Event::DatagramsUnblocked => wakeups.datagram_room = true,
+                Event::DatagramFate { key, fate } if self.application.is_none() => {
+                    let fates = self.datagram_fates.get_or_insert_default();
+                    fates.push(key, fate);
+                    wakeups.datagram_fate = true;
+                }
                 Event::NewToken { token } => {
                     if self.tokens.len() >= MAX_TOKENS {
                         self.tokens.remove(0);

@@ -64,7 +64,7 @@ impl ConnectionTable {
         self.mark(index);
     }
 
-    /// Forgets connection `index` and its deadline.
+    /// Removes connection `index` and its deadline.
     pub(crate) fn remove(&mut self, index: usize) {
         if let Some(entry) = self.entries.get_mut(index) {
             *entry = None;

@@ -103,7 +103,7 @@ impl DatagramRouter {
 
     /// Puts an accepted connection into the table.
     fn add(&self, table: &mut ConnectionTable, handle: ConnectionHandle, connection: Box<Core>) {
-        let shared = ConnectionShared::new(handle.index(), connection, Arc::clone(&self.shared));
+        let shared = ConnectionShared::new(handle.index(), connection, self.shared.clone());
         table.insert(handle, shared, true);
     }
 

@@ -1,15 +1,18 @@
 //! What a worker and the handles of its endpoint share.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use swiftwater_quic::Endpoint as Core;
+use swiftwater_quic::{Endpoint as Core, SocketId};
+use swiftwater_units::Instant;
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::connection::Connection;
+use crate::connection_worker::ConnectionWorker;
 use crate::inbox::Inbox;
 use crate::socket::Socket;
 use crate::socket_list::SocketList;
@@ -115,6 +118,28 @@ impl EndpointShared {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, EndpointState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ConnectionWorker for EndpointShared {
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn touch(&self, index: usize) {
+        self.inbox.post(|messages| messages.touched.push(index));
+    }
+
+    fn socket_address(&self, socket: SocketId) -> Option<SocketAddr> {
+        self.lock().sockets.address(socket)
+    }
+
+    fn local_address(&self) -> SocketAddr {
+        self.lock().sockets.local()
+    }
+
+    fn runtime(&self) -> Runtime {
+        self.runtime.clone()
     }
 }
 

@@ -15,7 +15,7 @@ pub enum BindError {
     Address {
         /// The address asked for.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The connection IDs don't distinguish as many workers. Those of QUIC-LB need a cipher and a nonce of 8 bytes

@@ -13,7 +13,7 @@ pub trait SocketFaults: Send + Sync + fmt::Debug {
     fn on_send(&self, datagrams: usize, size: usize) -> Option<io::Error>;
 
     /// The same for datagrams that leave through the socket bound to `local`; by default what
-    /// [`SocketFaults::on_send`] says for every socket.
+    /// [`SocketFaults::on_send`] decides for every socket.
     fn on_send_from(&self, local: SocketAddr, datagrams: usize, size: usize) -> Option<io::Error> {
         let _ = local;
         self.on_send(datagrams, size)

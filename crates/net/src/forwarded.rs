@@ -9,7 +9,8 @@ const MAX_DATAGRAMS: usize = 1024;
 /// Those among them that need not be of established connections. Any sender can make up an Initial that names a
 /// worker: a flood of them leaves room for the packets of clients that migrated.
 const MAX_UNESTABLISHED: usize = MAX_DATAGRAMS / 8;
-/// Bytes of all.
+/// Bytes of all: what [`EndpointOptions::receive_buffer`](crate::EndpointOptions::receive_buffer) asks of the system for
+/// a socket. Datagrams of 1500 bytes take up 1.5 MB; the bound is for larger ones.
 const MAX_BYTES: usize = 4 << 20;
 /// Memory that an empty batch keeps for the next one, bytes.
 const KEPT: usize = 256 * 1024;
@@ -43,7 +44,7 @@ impl Forwarded {
         !full
     }
 
-    /// Forgets the datagrams, and gives back the memory of an unusually large batch.
+    /// Discards the datagrams, and releases the memory of an unusually large batch.
     pub(crate) fn clear(&mut self) {
         self.metas.clear();
         self.unestablished = 0;

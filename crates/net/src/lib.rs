@@ -9,7 +9,7 @@
 //! - [`Application`]: a protocol that runs on a connection inside its worker.
 //! - [`TraceFactory`]: observations of connections, for `tracing`.
 //! - [`relay`]: puts any UDP program behind an emulated link; with the feature `tun`, on Linux, whatever
-//!   speaks IP.
+//!   takes IP packets.
 //!
 //! Memory is bounded by configuration: stream data by flow control, datagrams by their queue,
 //! connections by the endpoint's limits and the backlog of [`Endpoint::accept`]. A slow reader slows
@@ -27,8 +27,12 @@ mod connection_shared;
 mod connection_signals;
 mod connection_state;
 mod connection_table;
+mod connection_worker;
+mod datagram_fates;
 mod datagram_router;
+mod datagrams;
 mod endpoint;
+mod endpoint_options;
 mod endpoint_shared;
 mod endpoint_stats;
 mod error;
@@ -57,7 +61,8 @@ mod worker_sockets;
 pub use acceptor::Acceptor;
 pub use application::Application;
 pub use connection::{Connecting, Connection};
-pub use endpoint::{Endpoint, EndpointOptions};
+pub use endpoint::Endpoint;
+pub use endpoint_options::EndpointOptions;
 pub use endpoint_stats::EndpointStats;
 pub use error::{BindError, ReadExactError, ReadToEndError};
 #[doc(hidden)]

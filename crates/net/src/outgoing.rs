@@ -32,7 +32,7 @@ pub(crate) struct Outgoing {
 struct Batch {
     sender: ConnectionHandle,
     transmit: Transmit,
-    /// Bytes that are sent, or given up.
+    /// Bytes that are sent, or dropped.
     done: usize,
     /// Send datagram by datagram: the batch as a whole was refused.
     split: bool,
@@ -248,7 +248,7 @@ impl Batch {
     }
 }
 
-/// True for what the system says when an interface is down, or its address gone.
+/// True for the system's errors when an interface is down, or its address gone.
 fn is_unreachable(kind: io::ErrorKind) -> bool {
     matches!(
         kind,

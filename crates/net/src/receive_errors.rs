@@ -36,13 +36,13 @@ impl ReceiveErrors {
     }
 
     /// True if the reader should pause before it tries again.
-    pub(crate) fn want_pause(&self) -> bool {
+    pub(crate) fn needs_pause(&self) -> bool {
         self.in_a_row > ERRORS_BEFORE_PAUSE
     }
 
     /// The pause is over, or something else gave reason to look at the socket.
     pub(crate) fn go_on(&mut self) {
-        if self.want_pause() {
+        if self.needs_pause() {
             self.in_a_row = 0;
         }
     }
@@ -63,7 +63,7 @@ impl ReceiveErrors {
             Err(error) => {
                 tracing::debug!(%error, "receiving failed");
                 self.failed();
-                self.resume = self.want_pause().then(|| Instant::now() + PAUSE);
+                self.resume = self.needs_pause().then(|| Instant::now() + PAUSE);
             }
         }
     }

@@ -12,7 +12,7 @@ use swiftwater_units::StreamId;
 use tokio::io::AsyncWrite;
 
 use crate::connection_shared::ConnectionRef;
-use crate::connection_signals::remember;
+use crate::connection_signals::store_waker;
 use crate::connection_state::{ConnectionState, SendEnd};
 use crate::error::write_io_error;
 
@@ -82,8 +82,8 @@ impl SendStream {
         Ok(())
     }
 
-    /// Says that nothing follows. What was written is delivered in the background, as long as the
-    /// connection lives; [`SendStream::stopped`] waits for it.
+    /// Marks the end of the stream. What was written is delivered in the background, as long as the
+    /// connection is open; [`SendStream::stopped`] waits for it.
     pub fn finish(&mut self) -> Result<(), WriteError> {
         self.handle
             .lock()
@@ -126,7 +126,7 @@ impl SendStream {
         Ok(())
     }
 
-    /// Gives up what the peer has not acknowledged `after` from now, but for the first
+    /// Abandons what the peer has not acknowledged `after` from now, but for the first
     /// `reliable_size` bytes, as [`SendStream::reset_at`] would with `code`; a peer that does not
     /// support that gets nothing more. [`SendStream::stopped`] reports it, and writes fail
     /// from then on. Replaces an earlier expiry.
@@ -136,7 +136,7 @@ impl SendStream {
         code: u64,
         reliable_size: u64,
     ) -> Result<(), WriteError> {
-        let at = self.handle.endpoint.clock.now() + after;
+        let at = self.handle.worker.now() + after;
         let expiry = Expiry {
             at,
             code,
@@ -160,7 +160,7 @@ impl SendStream {
         Ok(())
     }
 
-    /// Says how urgent this stream's data is among that of other streams.
+    /// Sets how urgent this stream's data is among that of other streams.
     pub fn set_priority(&mut self, priority: Priority) -> Result<(), WriteError> {
         let mut state = self.handle.lock();
         state.connection.send_stream(self.id).set_priority(priority)
@@ -183,7 +183,7 @@ impl SendStream {
                 }
                 (None, Some(reason)) => Poll::Ready(Err((**reason).clone())),
                 (None, None) => {
-                    remember(&mut sender.end_waiter, cx.waker());
+                    store_waker(&mut sender.end_waiter, cx.waker());
                     Poll::Pending
                 }
             }
@@ -250,7 +250,7 @@ impl SendStream {
             let outcome = write(&mut state, self.id);
             if outcome == Ok(0) {
                 let sender = state.senders.entry(self.id).or_default();
-                remember(&mut sender.writer, cx.waker());
+                store_waker(&mut sender.writer, cx.waker());
             }
             outcome
         };

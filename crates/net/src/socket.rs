@@ -24,7 +24,7 @@ pub(crate) const MAX_UDP_PAYLOAD: usize = 65_507;
 const RECV_SLOT: usize = 65_535;
 
 /// True if the runtime gets an event for each datagram that comes, not only while the socket has some: then a
-/// batch that isn't full says that the socket is empty, and what comes later raises another event. With `recvmmsg`
+/// batch that isn't full means that the socket is empty, and what comes later raises another event. With `recvmmsg`
 /// only: other calls bring one message at a time.
 const EDGE_TRIGGERED: bool =
     BATCH_SIZE > 1 && cfg!(any(target_os = "linux", target_os = "android"));
@@ -149,7 +149,7 @@ impl Bound {
         })
     }
 
-    /// Lets system calls fail as `faults` says.
+    /// Lets system calls fail as `faults` decides.
     pub(crate) fn set_faults(&mut self, faults: Option<Arc<dyn SocketFaults>>) {
         self.faults = faults;
     }
@@ -216,7 +216,7 @@ impl Socket {
         })
     }
 
-    /// Lets system calls fail as `faults` says.
+    /// Lets system calls fail as `faults` decides.
     pub(crate) fn set_faults(&mut self, faults: Option<Arc<dyn SocketFaults>>) {
         self.faults = faults;
     }

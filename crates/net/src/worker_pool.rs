@@ -10,7 +10,7 @@ use tokio::runtime;
 
 use crate::clock::Clock;
 use crate::connection::Connection;
-use crate::endpoint::EndpointOptions;
+use crate::endpoint_options::EndpointOptions;
 use crate::endpoint_shared::{EndpointShared, EndpointSignals};
 use crate::error::BindError;
 use crate::faults::SocketFaults;

@@ -92,7 +92,7 @@ async fn a_protocol_answers_from_inside_the_worker() {
         let (client, server) = pair.connect().await;
         let data = noise(1_000_000, 3);
         let (mut send, mut recv) = client.open_bi().await.unwrap();
-        // Some of it arrives before anybody is there to see it.
+        // Some of it arrives before there is a handle for it.
         send.write_all(&data[..5_000]).await.unwrap();
         tokio::time::sleep(Duration::from_millis(20)).await;
         server.host(Arc::new(Echo::default()));

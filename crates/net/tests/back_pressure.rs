@@ -1,4 +1,4 @@
-//! Who doesn't read holds up who writes, and neither end keeps more than its windows.
+//! A reader that doesn't read blocks the writer, and neither end buffers more than its windows.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
 
@@ -150,7 +150,7 @@ async fn a_reader_that_stops_holds_the_writer() {
             receiver,
             window: STREAM,
         };
-        // Nobody reads: one stream's window fills, and that is all.
+        // Nothing is read: one stream's window fills, and that is all.
         assert_eq!(watched.settle(STREAM).await, (0, STREAM));
         assert_eq!(writers.total(), STREAM);
 
@@ -172,7 +172,7 @@ async fn a_reader_that_stops_holds_the_writer() {
     .await;
 }
 
-/// Several streams that nobody reads share the connection's window and the sender's buffer.
+/// Several streams that are not read share the connection's window and the sender's buffer.
 #[tokio::test]
 async fn unread_streams_fill_the_windows_and_no_more() {
     guard(async {
@@ -197,7 +197,7 @@ async fn unread_streams_fill_the_windows_and_no_more() {
             tokio::spawn(async move {
                 let mut recv = watched.receiver.accept_uni().await.unwrap();
                 let data = watched.read(&mut recv, LENGTH).await;
-                // Streams are opened in the order of the writers, so the identifier tells.
+                // Streams are opened in the order of the writers, so the identifier shows it.
                 assert!(data == noise(LENGTH, recv.id().index()), "{:?}", recv.id());
             })
         });

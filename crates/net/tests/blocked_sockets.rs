@@ -131,7 +131,7 @@ async fn other_sockets_go_on_while_one_is_blocked() {
         let waiting = both.block_first().await;
         transfer(&both.second, 2_000_000).await;
         assert!(!waiting.is_finished());
-        // Nothing of what waited was given up.
+        // Nothing of what waited was dropped.
         both.faults.set(both.first_address, false);
         waiting.await.unwrap();
         assert_eq!(both.client.stats().send_errors, errors);

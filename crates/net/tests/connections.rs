@@ -65,7 +65,7 @@ async fn two_hundred_connections_on_one_socket() {
 }
 
 #[tokio::test]
-async fn both_ends_know_each_other() {
+async fn both_ends_have_each_others_addresses() {
     guard(async {
         let pair = Pair::new();
         let (client, server) = pair.connect().await;
@@ -301,7 +301,7 @@ async fn one_socket_for_both_families() {
 }
 
 #[tokio::test]
-async fn close_tells_all_peers_and_drains() {
+async fn close_is_sent_to_all_peers_and_drains() {
     guard(async {
         let pair = Pair::new();
         let mut servers = Vec::new();
@@ -340,7 +340,7 @@ async fn close_tells_all_peers_and_drains() {
 }
 
 #[tokio::test]
-async fn close_reaches_connections_that_nobody_accepted() {
+async fn close_reaches_connections_that_were_not_accepted() {
     guard(async {
         let pair = Pair::new();
         let connecting = pair
@@ -439,7 +439,7 @@ async fn the_wrong_certificate_is_refused() {
             .unwrap();
         let error = connecting.await.unwrap_err();
         assert!(matches!(error, ConnectionError::Transport(_)), "{error}");
-        // Counted when the server has forgotten the connection.
+        // Counted when the server has discarded the connection.
         while pair.server.stats().handshakes_failed == 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -502,7 +502,7 @@ fn outside_a_runtime_binding_fails() {
     assert!(matches!(bound, Err(BindError::NoRuntime(_))));
 }
 
-/// When the runtime goes, nobody waits in vain.
+/// When the runtime goes, no task waits forever.
 #[test]
 fn a_runtime_that_ends_closes_everything() {
     let build = || {
@@ -527,7 +527,7 @@ fn a_runtime_that_ends_closes_everything() {
 }
 
 #[tokio::test]
-async fn a_quiet_connection_goes_on_after_its_rest() {
+async fn an_idle_connection_goes_on_after_releasing_memory() {
     guard(async {
         let pair = Pair::new();
         let (client, server) = pair.connect().await;

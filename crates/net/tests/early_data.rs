@@ -14,7 +14,7 @@ use swiftwater_net::quic::{
 use swiftwater_net::{Connection, Endpoint, EndpointOptions};
 use swiftwater_tls::{ClientTls, DevCertificate, MemorySessionStore, ServerTls, Tickets};
 
-/// A server that answers each stream with the same bytes and tells what was early, and a client.
+/// A server that answers each stream with the same bytes and reports what was early data, and a client.
 fn ends(policy: EarlyData) -> (Endpoint, Endpoint, ClientConfig) {
     let certificate = DevCertificate::generate([NAME]).unwrap();
     let tls = ServerTls::from_dev_certificate(&certificate)
@@ -50,7 +50,7 @@ fn ends(policy: EarlyData) -> (Endpoint, Endpoint, ClientConfig) {
     (server, client, config)
 }
 
-/// Answers with a byte that tells whether the request was early, then the request.
+/// Answers with a byte for whether the request was early data, then the request.
 async fn echo(connection: Connection) {
     while let Ok((mut send, mut recv)) = connection.accept_bi().await {
         let mut first = [0];

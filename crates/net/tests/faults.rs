@@ -200,7 +200,7 @@ fn outages_shorter_than_the_idle_timeout_are_survived() {
     }
 }
 
-/// Nothing leaves for longer than the idle timeout: both ends give up, each on its own.
+/// Nothing leaves for longer than the idle timeout: both ends time out, each on its own.
 #[test]
 fn an_outage_that_lasts_ends_in_the_idle_timeout() {
     run(async {
@@ -261,7 +261,7 @@ fn storms_of_would_block_cost_calls_but_no_data() {
         let sends = after.sends - before.1.sends;
         let calls = faulty.client.calls().0 - calls;
         assert!(sends > 0 && calls <= 5 * sends + 5, "{calls} for {sends}");
-        assert_eq!(after.send_errors, before.1.send_errors, "none was given up");
+        assert_eq!(after.send_errors, before.1.send_errors, "none was dropped");
     });
 }
 
@@ -315,7 +315,7 @@ fn single_errors_of_reads_cost_nothing() {
 
 /// A link that takes 1200 bytes and no more, seen as errors of the system.
 #[test]
-fn datagrams_too_large_for_the_link_are_given_up() {
+fn datagrams_too_large_for_the_link_are_dropped() {
     run(async {
         let faulty = Faulty::new(|_| {});
         for faults in [&faulty.client, &faulty.server] {

@@ -73,7 +73,7 @@ fn flood(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_first_packets_starves_nobody() {
+async fn a_flood_of_first_packets_starves_no_connection() {
     guard(async {
         let (mut server, client) = configs(TransportConfig::default());
         server.retry = RetryPolicy::Above(HALF_OPEN);

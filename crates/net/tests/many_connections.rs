@@ -38,7 +38,7 @@ async fn answer(connection: Connection) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_thousand_connections_live_on_one_socket() {
     guard(async {
-        // Nobody may fall asleep while the others are still on their way.
+        // No connection may become idle while the others are still on their way.
         let pair = Pair::with(TransportConfig {
             max_idle_timeout: Some(Duration::from_secs(600)),
             initial_rtt: Duration::from_millis(50),

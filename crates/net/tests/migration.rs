@@ -34,7 +34,7 @@ async fn echoed_while(connection: &Connection, meanwhile: impl Future<Output = (
 }
 
 /// With the initial RTT of the default, validation gives a busy machine three seconds.
-fn patient() -> Pair {
+fn without_idle_timeout() -> Pair {
     Pair::with(TransportConfig::default())
 }
 
@@ -45,7 +45,7 @@ async fn pause() {
 #[tokio::test]
 async fn a_transfer_goes_on_over_another_socket() {
     guard(async {
-        let pair = patient();
+        let pair = without_idle_timeout();
         let (client, server) = pair.connect().await;
         let home = server.remote_address();
         tokio::spawn(echo(server.clone()));
@@ -75,7 +75,7 @@ async fn a_transfer_goes_on_over_another_socket() {
 #[tokio::test]
 async fn an_endpoint_moves_all_its_connections_at_once() {
     guard(async {
-        let pair = patient();
+        let pair = without_idle_timeout();
         let (first, one) = pair.connect().await;
         let (second, two) = pair.connect().await;
         for server in [&one, &two] {
@@ -110,9 +110,9 @@ async fn an_endpoint_moves_all_its_connections_at_once() {
 }
 
 #[tokio::test]
-async fn what_does_not_work_is_told_and_costs_nothing() {
+async fn what_does_not_work_is_reported_and_costs_nothing() {
     guard(async {
-        let pair = patient();
+        let pair = without_idle_timeout();
         let (client, server) = pair.connect().await;
         tokio::spawn(echo(server.clone()));
         client.handshake_confirmed().await.unwrap();
@@ -150,7 +150,7 @@ async fn what_does_not_work_is_told_and_costs_nothing() {
 #[tokio::test]
 async fn a_lost_local_address_is_noticed_and_survived() {
     guard(async {
-        let pair = patient();
+        let pair = without_idle_timeout();
         let (client, server) = pair.connect().await;
         tokio::spawn(echo(server.clone()));
         client.handshake_confirmed().await.unwrap();
@@ -166,7 +166,7 @@ async fn a_lost_local_address_is_noticed_and_survived() {
         .await;
         assert_eq!(server.remote_address(), pair.client.local_addr());
         client.close(0, b"");
-        // What was told before may be told once more; in the end there is nothing to wait for.
+        // What was reported before may be reported once more; in the end there is nothing to wait for.
         while client.local_unreachable().await.is_some() {}
         pair.shut_down().await;
     })
@@ -174,7 +174,7 @@ async fn a_lost_local_address_is_noticed_and_survived() {
 }
 
 async fn to_the_preferred_address(workers: usize) {
-    // As in `patient`.
+    // As in `without_idle_timeout`.
     let (server, config) = configs(TransportConfig::default());
     let options = EndpointOptions::new(endpoint_config(1), [1; 32])
         .server(server)
@@ -212,7 +212,7 @@ async fn clients_of_several_workers_go_to_the_preferred_address() {
 #[tokio::test]
 async fn servers_listen_on_added_sockets_too() {
     guard(async {
-        let pair = patient();
+        let pair = without_idle_timeout();
         let socket = pair.server.add_socket(loopback()).unwrap();
         let address = pair.server.socket_addr(socket).unwrap();
         let connecting = pair.client.connect(&pair.config, address, NAME).unwrap();

@@ -14,7 +14,7 @@ use swiftwater_net::Application;
 use swiftwater_net::quic::{Connection as Core, Event};
 use swiftwater_units::Instant;
 
-/// Wants its timeout at a time that has passed, whatever is done about it.
+/// Has its timeout at a time that has passed, whatever is done about it.
 #[derive(Debug, Default)]
 struct Overdue {
     timeouts: AtomicU64,

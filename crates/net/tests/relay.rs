@@ -82,7 +82,7 @@ async fn a_transfer_survives_five_percent_loss() {
 }
 
 #[tokio::test]
-async fn clients_are_told_apart() {
+async fn clients_are_distinguished() {
     guard(async {
         let (pair, relay) = through(|_| {});
         let other = Pair::new();
@@ -121,10 +121,10 @@ async fn no_more_clients_than_allowed() {
     .await;
 }
 
-/// Whoever takes all places and is silent for a second makes room; nobody is locked out until the client
+/// A client that takes all places and sends nothing for a second makes room; none is locked out until the client
 /// timeout.
 #[tokio::test]
-async fn a_silent_client_makes_room() {
+async fn an_idle_client_makes_room() {
     guard(async {
         let (pair, relay) = through(|config| config.max_clients = 1);
         let other = Pair::new();
@@ -137,7 +137,7 @@ async fn a_silent_client_makes_room() {
         let b = connecting.await.unwrap();
         transfer(&b, 1000).await;
         assert!(relay.counters().refused > 0, "a had been active");
-        // The first one comes back, as from behind a NAT that forgot it.
+        // The first one comes back, as from behind a NAT that lost its binding.
         transfer(&a, 1000).await;
         let counters = relay.counters();
         assert_eq!((counters.clients, counters.replaced >= 2), (1, true));
@@ -147,7 +147,7 @@ async fn a_silent_client_makes_room() {
     .await;
 }
 
-/// The server follows when the relay behaves like a NAT that forgot.
+/// The server follows when the relay behaves like a NAT that lost its bindings.
 #[tokio::test]
 async fn a_connection_survives_rebinding() {
     guard(async {
@@ -292,9 +292,9 @@ fn batches_keep_their_codepoints() {
     }
 }
 
-/// After rebinding the server hears from another port, and what it sends to the old one is lost.
+/// After rebinding the server receives from another port, and what it sends to the old one is lost.
 #[test]
-fn rebinding_forgets_the_old_port() {
+fn rebinding_drops_the_old_port() {
     let (server, client) = (Bare::new(), Bare::new());
     let config = RelayConfig::new(LOOPBACK.parse().unwrap(), server.address());
     let relay = Relay::start(config).unwrap();
@@ -332,7 +332,7 @@ async fn congestion_marks_are_reported() {
 }
 
 #[tokio::test]
-async fn mistakes_are_told() {
+async fn mistakes_are_reported() {
     let taken = std::net::UdpSocket::bind(LOOPBACK).unwrap();
     let to = "127.0.0.1:9".parse().unwrap();
     let error = Relay::start(RelayConfig::new(taken.local_addr().unwrap(), to)).unwrap_err();

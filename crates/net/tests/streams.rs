@@ -183,7 +183,7 @@ async fn a_chunk_is_as_large_as_its_content() {
         while let Some(chunk) = recv.read_chunk(usize::MAX).await.unwrap() {
             assert!(!chunk.is_empty());
             received.extend_from_slice(&chunk);
-            let chunk = chunk.try_into_mut().expect("nobody else has it");
+            let chunk = chunk.try_into_mut().expect("it has no other owner");
             assert_eq!(chunk.capacity(), chunk.len());
         }
         assert!(received == data);
@@ -195,7 +195,7 @@ async fn a_chunk_is_as_large_as_its_content() {
 }
 
 #[tokio::test]
-async fn a_waiting_chunk_reader_is_woken_and_told_of_the_end() {
+async fn a_waiting_chunk_reader_is_woken_and_gets_the_end() {
     guard(async {
         let pair = Pair::new();
         let (client, server) = pair.connect().await;
@@ -364,10 +364,10 @@ async fn dropped_futures_lose_nothing() {
         let pair = Pair::new();
         let (client, server) = pair.connect().await;
         let (mut send, mut recv) = {
-            // Give up accepting, then accept.
+            // Cancel accepting, then accept.
             tokio::select! {
                 biased;
-                _ = server.accept_bi() => panic!("nobody opened a stream"),
+                _ = server.accept_bi() => panic!("no stream was opened"),
                 () = tokio::task::yield_now() => {}
             }
             client.open_bi().await.unwrap()
@@ -408,7 +408,7 @@ async fn dropped_futures_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_partial_reset_delivers_what_it_promises() {
+async fn a_partial_reset_delivers_its_reliable_size() {
     guard(async {
         let pair = Pair::new();
         let (client, server) = pair.connect().await;
@@ -436,9 +436,9 @@ async fn a_partial_reset_delivers_what_it_promises() {
 }
 
 #[tokio::test]
-async fn an_expired_stream_tells_its_writer_and_its_reader() {
+async fn an_expired_stream_is_reported_to_writer_and_reader() {
     guard(async {
-        // The reader takes nothing, so that the stream can't end in time.
+        // The reader takes nothing, so that the stream can't end before it expires.
         let pair = Pair::with(TransportConfig {
             stream_receive_window: 10_000.into(),
             max_stream_receive_window: 10_000.into(),

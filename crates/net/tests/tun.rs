@@ -213,7 +213,7 @@ fn sites_see_each_other_and_nothing_else() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let mut config = TunRelayConfig::default();
     config.down.duplicate = 2.0;
     let error = TunRelay::start(&config).unwrap_err();

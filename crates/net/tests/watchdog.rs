@@ -1,4 +1,4 @@
-//! The watchdog of the other tests notices what it is for.
+//! The watchdog of the other tests detects what it is for.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]

@@ -1,4 +1,4 @@
-//! In what order a worker receives, tells and sends, told by counts. Client and server share a thread, so that
+//! In what order a worker receives, wakes tasks and sends, shown by counts. Client and server share a thread, so that
 //! what one sends in a turn is there at once when the other one's turn comes.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
@@ -13,7 +13,7 @@ use swiftwater_net::Application;
 use swiftwater_net::quic::{Connection as Core, Event, ReadOutcome, StreamEvent, TransportConfig};
 use swiftwater_units::{ByteCount, Dir, Instant};
 
-/// Nothing but what the tests want is sent, and all of it at once.
+/// Nothing but what the tests require is sent, and all of it at once.
 fn transport() -> TransportConfig {
     TransportConfig {
         pacing: false,
@@ -23,7 +23,7 @@ fn transport() -> TransportConfig {
     }
 }
 
-/// Sends back as many bytes as come, and notes what the connection had received and sent when it heard of them.
+/// Sends back as many bytes as come, and notes what the connection had received and sent when it got them.
 #[derive(Default)]
 struct Answering {
     heard: Mutex<Vec<Heard>>,
@@ -89,7 +89,7 @@ async fn an_application_answers_in_the_middle_of_a_batch() {
             assert!(now.received - last.received <= most, "{heard:?}");
             last = *now;
         }
-        // What was said to one part of a batch has left before the next part is told.
+        // What answers one part of a batch has left before the next part is delivered.
         for pair in heard.windows(2) {
             assert!(pair[1].sent > pair[0].sent, "{heard:?}");
         }

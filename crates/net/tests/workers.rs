@@ -156,7 +156,7 @@ async fn acceptors_have_the_connections_of_their_workers() {
     .await;
 }
 
-/// A closed endpoint has nothing more to accept, whoever waits.
+/// A closed endpoint has nothing more to accept, whichever task waits.
 #[tokio::test]
 async fn acceptors_end_when_the_endpoint_closes() {
     guard(async {
@@ -215,7 +215,7 @@ async fn a_client_that_moves_stays_with_its_worker_and_loses_nothing() {
         let all = server.stats();
         assert!(all.forwarded > 0, "{workers:?}");
         assert_eq!((all.routing.accepted, all.forwards_dropped), (1, 0));
-        assert_eq!(all.routing.resets_sent, 0, "nobody took it for a stranger");
+        assert_eq!(all.routing.resets_sent, 0, "no worker reset it");
         // Only the worker that has no connection hands datagrams over.
         for worker in &workers {
             assert_eq!(worker.forwarded > 0, worker.connections == 0);
@@ -300,7 +300,7 @@ async fn what_cannot_work_is_refused() {
         error,
         BindError::ConnectionIds { workers: 1000, .. }
     ));
-    // A port is shared among the workers of one endpoint, not with strangers.
+    // A port is shared among the workers of one endpoint, not with other endpoints.
     let taken = bind(any, |_| {}).unwrap();
     let error = bind(taken.local_addr(), |_| {}).unwrap_err();
     assert!(matches!(error, BindError::Address { .. }), "{error}");

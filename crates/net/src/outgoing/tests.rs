@@ -126,9 +126,9 @@ async fn datagrams_larger_than_the_interface_are_reported() {
     assert_eq!(outgoing.take_failure(), None);
 }
 
-/// What can't be sent is given up and counted, not tried forever.
+/// What can't be sent is dropped and counted, not tried forever.
 #[tokio::test]
-async fn refused_datagrams_are_given_up() {
+async fn refused_datagrams_are_dropped() {
     let elsewhere = "[::1]:9".parse().unwrap();
     assert_eq!(send(elsewhere, 300, 100).await, [0, 0, 3]);
 }

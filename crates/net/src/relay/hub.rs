@@ -104,12 +104,12 @@ impl Hub {
                 () = errors.receive(|cx| self.poll_listen(cx)) => {}
                 command = commands.recv() => match command {
                     Some(Command::Rebind(answer)) => {
-                        // The caller may have given up waiting.
+                        // The caller may wait no longer.
                         let _ = answer.send(self.rebind());
                     }
                     Some(Command::Stop) | None => return,
                 },
-                _ = tick.tick() => self.forget_idle(),
+                _ = tick.tick() => self.discard_idle(),
             }
         }
     }
@@ -172,7 +172,7 @@ impl Hub {
         Some(flow)
     }
 
-    /// Forgets the client for which nothing has passed for the longest time, if that is long enough; false
+    /// Removes the client for which nothing has passed for the longest time, if that is long enough; false
     /// if all are active.
     fn replace_idlest(&mut self) -> bool {
         let now = self.shaper.clock.now();
@@ -248,8 +248,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Forgets clients for which nothing has passed for too long.
-    fn forget_idle(&mut self) {
+    /// Removes clients for which nothing has passed for too long.
+    fn discard_idle(&mut self) {
         let now = self.shaper.clock.now();
         let timeout = self.config.client_timeout;
         self.clients

@@ -52,7 +52,7 @@ pub struct RelayConfig {
     /// passed for the longest time, a second at least: if that one comes back, the server sees it at a new port.
     /// If all are active, datagrams of further ones are dropped.
     pub max_clients: usize,
-    /// A client that neither sends nor gets anything for this long is forgotten; default 60 s.
+    /// A client that neither sends nor gets anything for this long is removed; default 60 s.
     pub client_timeout: Duration,
 }
 
@@ -194,7 +194,7 @@ impl Relay {
         }
     }
 
-    /// Behaves like a NAT that forgot its bindings: the server sees all clients at new ports from
+    /// Behaves like a NAT that lost its bindings: the server sees all clients at new ports from
     /// now on, and what it sends to the old ones is lost.
     pub fn rebind(&self) -> Result<(), RelayError> {
         let (answer, answered) = mpsc::channel();
@@ -210,7 +210,7 @@ impl Relay {
     pub fn stop(mut self) -> RelayCounters {
         self.signal_stop();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so on its own.
+            // A thread that panicked has reported it already.
             let _ = thread.join();
         }
         self.counters()

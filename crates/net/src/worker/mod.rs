@@ -148,7 +148,7 @@ impl Worker {
     /// Arms the timer for what comes next; true if that is due already.
     fn arm(&mut self, cx: &mut Context<'_>) -> bool {
         let mut next = self.table.next_deadline();
-        if self.receive_errors.want_pause() {
+        if self.receive_errors.needs_pause() {
             let again = self.shared.clock.now() + PAUSE;
             next = Some(next.map_or(again, |next| next.min(again)));
         }

@@ -30,7 +30,7 @@ impl Worker {
                 count(&self.shared.counters.receive_errors, 1);
                 self.receive_errors.failed();
                 // During a pause the timer wakes the task, not the socket.
-                return !self.receive_errors.want_pause();
+                return !self.receive_errors.needs_pause();
             }
         }
         let mut batch = std::mem::take(&mut self.received);

@@ -61,7 +61,7 @@ pub fn configs_with(
 }
 
 impl Pair {
-    /// The defaults, except that attempts which nobody answers are over sooner.
+    /// The defaults, except that attempts without an answer are over sooner.
     pub fn new() -> Self {
         Self::with(TransportConfig {
             initial_rtt: Duration::from_millis(50),

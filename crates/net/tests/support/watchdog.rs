@@ -87,7 +87,7 @@ struct CpuClock {
 }
 
 impl CpuClock {
-    /// `None` if the system doesn't tell.
+    /// `None` if the system doesn't report it.
     fn of_this_thread() -> Option<Self> {
         let task = std::fs::read_link("/proc/thread-self").ok()?;
         let clock = Self {

@@ -167,7 +167,7 @@ impl TunRelay {
     pub fn stop(mut self) -> TunCounters {
         self.signal_stop();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so on its own.
+            // A thread that panicked has reported it already.
             let _ = thread.join();
         }
         self.counters()

@@ -58,7 +58,7 @@ proptest! {
 }
 
 #[test]
-fn flows_are_told_apart_by_ports_and_addresses() {
+fn flows_are_distinguished_by_ports_and_addresses() {
     let base = packet([7; 20], TCP);
     assert_eq!(flow(&base), flow(&base.clone()));
     for at in [12, 16, 20, 22] {
