@@ -118,7 +118,7 @@ async fn an_alt_svc_field_brings_the_next_request_to_http3() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_alternative_that_disclaims_the_origin_is_forgotten() {
+async fn an_alternative_that_disclaims_the_origin_is_removed() {
     guard(async {
         let there = service_fn(|request: Request<Body>| async move {
             assert!(request.headers().contains_key("alt-used"));
@@ -223,7 +223,7 @@ async fn an_https_record_is_a_hint() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_udp_is_blocked_tcp_wins_and_the_client_remembers() {
+async fn where_udp_is_blocked_tcp_wins_and_the_failure_is_stored() {
     guard(async {
         let world = World::new(Tcp::Both, Udp::Silent, service_fn(greet)).await;
         let client = world
@@ -257,7 +257,7 @@ async fn where_udp_is_blocked_tcp_wins_and_the_client_remembers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_closed_udp_port_costs_no_head_start_and_is_remembered() {
+async fn a_closed_udp_port_costs_no_head_start_and_is_stored() {
     guard(async {
         let world = World::new(Tcp::Both, Udp::Closed, service_fn(greet)).await;
         // Without the answer of ICMP, TCP would have to wait for a minute.

@@ -255,7 +255,7 @@ async fn stall(request: Request<Body>) -> Result<Response<Body>, Infallible> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn servers_that_stall_are_given_up() {
+async fn requests_to_servers_that_stall_time_out() {
     guard(async {
         for (tcp, policy, protocol) in VERSIONS {
             let world = World::new(tcp, Udp::Http3, service_fn(stall)).await;
@@ -358,7 +358,7 @@ async fn a_request_dropped_while_connecting_blocks_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn measurements_tell_each_phase() {
+async fn measurements_have_each_phase() {
     guard(async {
         let data = vec![3; 100_000];
         for (tcp, policy, protocol) in VERSIONS {

@@ -135,7 +135,7 @@ async fn refused_streams_are_asked_again_whatever_the_method() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_refuses_for_ever_is_given_up() {
+async fn attempts_at_a_server_that_always_refuses_end() {
     guard(async {
         let (address, tls, seen) = refusing(usize::MAX).await;
         let client = HttpClient::builder().tls(tls).resolver(Names::default());
@@ -275,7 +275,7 @@ async fn a_proxy_that_refuses_is_named_in_the_error() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_that_died_idle_is_replaced() {
+async fn a_connection_that_closed_while_idle_is_replaced() {
     guard(async {
         // Answers one request per connection, without announcing the close.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();

@@ -249,7 +249,7 @@ fn a_reader_that_does_not_read_holds_the_writer_back() {
     let id = world.get("/");
     world.run_for(millis(3000));
     let buffered = world.pair.stats(Side::Client).receive_buffered;
-    // The window for one stream, 1 MiB, as nobody read.
+    // The window for one stream, 1 MiB, as nothing was read.
     assert!(buffered.get() <= 1 << 20, "{buffered:?}");
     assert!(world.server.engine.stats().content_sent < len as u64);
     assert_eq!(world.client.engine.stats().content_received, 0);

@@ -165,7 +165,7 @@ fn from_peer(mut request: Request<Body>, peer: &str, protocol: Transport) -> Req
 }
 
 #[tokio::test]
-async fn the_upstream_learns_for_whom() {
+async fn the_upstream_gets_the_clients_address() {
     let (server, heads) = upstream().await;
     let proxy = proxy(server.local_addr(), "", ProxyOptions::default());
     for (peer, protocol, element, address, scheme) in [
@@ -353,7 +353,7 @@ async fn an_unknown_expectation_fails() {
 }
 
 #[tokio::test]
-async fn early_data_is_told_and_425_passed_on() {
+async fn early_data_is_marked_and_425_passed_on() {
     let service = service_fn(|request: Request<Body>| async move {
         let early = request
             .headers()

@@ -1,4 +1,4 @@
-//! The reverse proxy when something goes wrong: upstreams that are absent, silent, broken or stale,
+//! The reverse proxy when something goes wrong: upstreams that are absent, unresponsive, broken or stale,
 //! clients that don't finish, and the wait for 100 (Continue).
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -94,7 +94,7 @@ async fn a_broken_upstream_is_a_bad_gateway() {
 }
 
 #[tokio::test]
-async fn a_silent_upstream_is_a_timeout() {
+async fn an_upstream_that_does_not_answer_is_a_timeout() {
     let (listener, address) = listen().await;
     let options = ProxyOptions {
         head_timeout: SHORT,
@@ -367,7 +367,7 @@ async fn a_fresh_connection_that_fails_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn a_client_that_breaks_off_is_told_so() {
+async fn a_client_that_breaks_off_gets_an_error() {
     let (_listener, address) = listen().await;
     let proxy = proxy(address, ProxyOptions::default());
     let (feeder, body) = fed();
@@ -467,7 +467,7 @@ async fn a_final_answer_comes_without_the_body() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_knows_no_continue_gets_the_body_anyway() {
+async fn an_upstream_without_continue_gets_the_body_anyway() {
     let (listener, address) = listen().await;
     let (request, _) = expecting();
     let upstream = tokio::spawn(async move {

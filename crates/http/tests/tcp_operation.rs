@@ -153,7 +153,7 @@ async fn tls_1_2_is_spoken_if_it_may_be() {
 }
 
 #[tokio::test]
-async fn the_end_of_each_connection_is_told() {
+async fn the_end_of_each_connection_is_reported() {
     let (certificate, certificates) = peers::certificate();
     let ends: Arc<Mutex<Vec<ConnectionEnd>>> = Arc::default();
     let told = Arc::clone(&ends);
@@ -192,7 +192,7 @@ async fn the_end_of_each_connection_is_told() {
 }
 
 #[tokio::test]
-async fn records_go_where_the_server_wants_them() {
+async fn records_go_where_the_server_is_configured_to_write_them() {
     let records: Arc<Mutex<Vec<Record>>> = Arc::default();
     let sink = Arc::clone(&records);
     let layer = AccessLogLayer::to(move |record| sink.lock().unwrap().push(record.clone()));
@@ -233,7 +233,7 @@ fn hosts_are_compared_by_their_names() {
 }
 
 #[tokio::test]
-async fn plain_http_at_a_port_for_tls_is_told_so() {
+async fn plain_http_at_a_port_for_tls_is_answered_with_an_error() {
     let (_, certificates) = peers::certificate();
     let server = start(certificates, MinTls::Tls13).await;
     for opening in [

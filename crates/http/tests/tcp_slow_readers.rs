@@ -137,7 +137,7 @@ async fn http1_loses_its_connection() {
 }
 
 #[tokio::test]
-async fn http1_over_tls_loses_its_connection_in_time() {
+async fn http1_over_tls_loses_its_connection_at_the_timeout() {
     const TIME_LIMIT: Duration = Duration::from_secs(4);
     let (trusted, shown) = peers::certificate();
     let server = peers::secure(service_fn(endless), limits(TIME_LIMIT), &shown).await;

@@ -57,7 +57,7 @@ fn resets(frames: &[RawFrame]) -> usize {
 }
 
 #[tokio::test]
-async fn a_stream_whose_request_ends_in_time_is_not_reset() {
+async fn a_stream_whose_request_ends_before_the_timeout_is_not_reset() {
     let server = refusing(LONG, 1 << 20).await;
     let mut client = RawClient::connect(server.local_addr(), 65_535).await;
     client.request(1, "POST", false).await;
@@ -150,7 +150,7 @@ async fn http1_reads_the_rest_and_goes_on() {
 }
 
 #[tokio::test]
-async fn http1_does_not_ask_for_a_body_that_nobody_wants() {
+async fn http1_does_not_ask_for_a_body_that_is_not_read() {
     let server = refusing(LONG, 1 << 20).await;
     let mut stream = TcpStream::connect(server.local_addr()).await.unwrap();
     let head = b"POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 5\r\n\r\n";

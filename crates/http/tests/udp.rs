@@ -175,7 +175,7 @@ async fn a_client_that_goes_away_ends_the_services_work() {
         until(|| alive.load(Ordering::SeqCst) == 1).await;
         waiting.abort();
         until(|| alive.load(Ordering::SeqCst) == 0).await;
-        // The connection is none the worse.
+        // The connection is not affected.
         assert!(!client.is_closed());
         assert_eq!(client.open_requests(), 0);
 
@@ -317,7 +317,7 @@ async fn a_draining_server_finishes_what_it_has() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_takes_nothing_is_given_up() {
+async fn a_client_that_takes_nothing_is_closed() {
     guard(async {
         let server = H3Server::default().send_timeout(Duration::from_millis(200));
         let service = service_fn(|_: Request<Body>| async {

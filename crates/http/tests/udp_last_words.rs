@@ -80,7 +80,7 @@ async fn greet(_: Request<Body>) -> Result<Response<Body>, Infallible> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_that_begins_with_the_end_harms_nobody() {
+async fn a_request_that_begins_with_the_end_harms_no_other() {
     guard(async {
         let pair = Pair::new(service_fn(greet));
         let before = pair.connect().await;
@@ -97,7 +97,7 @@ async fn a_request_that_begins_with_the_end_harms_nobody() {
             assert!(response.is_ok(), "after {what}");
             assert_eq!(read(response.unwrap()).await, "hello");
         }
-        // The connections that ended are forgotten, too.
+        // The connections that ended are discarded, too.
         while pair.server.connections() > 1 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

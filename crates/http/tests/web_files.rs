@@ -57,7 +57,7 @@ async fn head_says_what_get_would() {
 }
 
 #[tokio::test]
-async fn other_methods_are_told_what_is_allowed() {
+async fn other_methods_are_answered_with_what_is_allowed() {
     let root = site();
     let service = service(&root, FileOptions::default());
     for method in [Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS] {
@@ -262,7 +262,7 @@ fn set_modified(path: &Path, time: SystemTime) {
 }
 
 #[tokio::test]
-async fn entity_tags_tell_states_apart() {
+async fn entity_tags_distinguish_states() {
     let root = site();
     let service = service(&root, FileOptions::default());
     let path = root.path().join("letters.txt");
@@ -280,7 +280,7 @@ async fn entity_tags_tell_states_apart() {
 }
 
 #[tokio::test]
-async fn a_time_in_the_future_is_not_told() {
+async fn a_time_in_the_future_is_not_sent() {
     let root = site();
     let year = Duration::from_secs(365 * 24 * 3600);
     set_modified(&root.path().join("letters.txt"), SystemTime::now() + year);

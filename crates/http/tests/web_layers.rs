@@ -130,7 +130,7 @@ async fn services_may_forbid_compression() {
 }
 
 #[tokio::test]
-async fn older_versions_hear_of_http3() {
+async fn older_versions_advertise_http3() {
     let layer = AltSvcLayer::new(8443, Duration::from_secs(86_400));
     let service = layer.layer(service_fn(hello));
     for (version, told) in [

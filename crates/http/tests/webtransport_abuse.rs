@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 use hall::{Hall, ask};
 use pair::{NAME, get, guard, read};
 
-/// A client without an engine, that says what it likes.
+/// A client without an engine, that sends anything.
 struct Rogue {
     connection: Connection,
     /// Must not end.
@@ -325,7 +325,7 @@ async fn malformed_ends_break_the_session_only() {
             SessionEnd::Broken(Code::MESSAGE_ERROR)
         );
         drop(body);
-        // The connection is none the worse.
+        // The connection is not affected.
         hall.session().await;
         read(client.send(get("/")).await.unwrap()).await;
     })

@@ -13,7 +13,7 @@ use swiftwater_http::udp::H3Server;
 use swiftwater_http::udp::webtransport::{
     OpenSessionError, ReadError, ReadToEndError, SessionEnd, SessionRequest, WriteError,
 };
-use swiftwater_net::quic::TransportConfig;
+use swiftwater_net::quic::{DatagramFate, DatagramOptions, TransportConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 
@@ -99,7 +99,7 @@ fn hall_limits() -> swiftwater_http::udp::webtransport::SessionLimits {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_nobody_reads_holds_its_writer_back() {
+async fn a_stream_that_is_not_read_blocks_its_writer() {
     guard(async {
         let mut hall = Hall::new();
         let (_client, ours, theirs) = hall.session().await;
@@ -178,11 +178,35 @@ async fn datagrams_go_both_ways() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_fates_of_datagrams_are_reported_to_their_session() {
+    guard(async {
+        let mut hall = Hall::new();
+        let (client, ours, theirs) = hall.session().await;
+        let (other, _) = client.open_session(ask("/session")).await.unwrap();
+        let other_end = hall.accepted().await;
+        let of = |key| DatagramOptions::default().with_key(key);
+        ours.send_datagram_with(b"one", of(7)).await.unwrap();
+        assert_eq!(&theirs.recv_datagram().await.unwrap()[..], b"one");
+        let late = of(7).with_deadline(other.connection().now());
+        other.try_send_datagram_with(b"late", late).unwrap();
+        let fate = ours.recv_datagram_fate().await.unwrap();
+        assert_eq!(fate, (7, DatagramFate::Acknowledged));
+        let fate = other.recv_datagram_fate().await.unwrap();
+        assert_eq!(fate, (7, DatagramFate::Expired));
+        other.send_datagram(b"next").await.unwrap();
+        assert_eq!(&other_end.recv_datagram().await.unwrap()[..], b"next");
+        ours.close(0, "");
+        assert!(ours.recv_datagram_fate().await.is_err());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_ends_with_all_that_belongs_to_it() {
     guard(async {
         let mut hall = Hall::new();
         let (client, ours, theirs) = hall.session().await;
-        // Another session of the connection is none the worse.
+        // Another session of the connection is not affected.
         let (other, _) = client.open_session(ask("/session")).await.unwrap();
         let other_end = hall.accepted().await;
 

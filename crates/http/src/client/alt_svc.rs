@@ -136,7 +136,7 @@ pub(super) struct AltSvcCache {
 
 impl AltSvcCache {
     /// Records the Alt-Svc field of a response of `origin`, which must have come over TLS or QUIC.
-    pub(super) fn learn(&mut self, origin: &Origin, headers: &HeaderMap, now: Instant) {
+    pub(super) fn update(&mut self, origin: &Origin, headers: &HeaderMap, now: Instant) {
         let values: Vec<&str> = headers
             .get_all(ALT_SVC)
             .iter()
@@ -169,7 +169,7 @@ impl AltSvcCache {
     }
 
     /// Removes the alternative of `origin`.
-    pub(super) fn forget(&mut self, origin: &Origin) {
+    pub(super) fn discard(&mut self, origin: &Origin) {
         self.origins.remove(origin);
     }
 

@@ -151,12 +151,12 @@ impl HttpClient {
             }
             Err(failure) => return Err(failure.error),
         };
-        self.learn(outgoing.origin, &answer);
+        self.note_alternatives(outgoing.origin, &answer);
         let fate = fate_of(&answer);
         if again(fate) {
             match fate {
                 Fate::Misdirected => {
-                    lock(&self.state.alternatives).forget(outgoing.origin);
+                    lock(&self.state.alternatives).discard(outgoing.origin);
                     self.state.pool.drop_http3(outgoing.origin);
                 }
                 _ => progress.patient = true,
@@ -175,10 +175,10 @@ impl HttpClient {
     }
 
     /// Records from a response what later requests use: Alt-Svc, settings, failures.
-    fn learn(&self, origin: &Origin, answer: &Answer) {
+    fn note_alternatives(&self, origin: &Origin, answer: &Answer) {
         if origin.is_https() {
             let now = tokio::time::Instant::now();
-            lock(&self.state.alternatives).learn(origin, answer.response.headers(), now);
+            lock(&self.state.alternatives).update(origin, answer.response.headers(), now);
         }
         let settings = answer.quic.as_ref().and_then(QuicShare::peer_settings);
         if let Some(settings) = settings {

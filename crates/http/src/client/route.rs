@@ -104,7 +104,7 @@ impl State {
                     return of(&elsewhere, *port);
                 }
                 // Later requests work without it.
-                lock(&self.alternatives).forget(situation.origin);
+                lock(&self.alternatives).discard(situation.origin);
                 Vec::new()
             }
             Some(Alternative { port, .. }) => of(resolved, *port),

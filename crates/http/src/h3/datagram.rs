@@ -1,7 +1,7 @@
 //! HTTP datagrams in QUIC DATAGRAM frames (RFC 9297, section 2.1), and the buffer of those received
 //! before their request.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Buf, Bytes};
 use swiftwater_units::StreamId;
@@ -34,6 +34,30 @@ pub(crate) fn decode(mut data: Bytes) -> Result<(StreamId, Bytes), Fault> {
     let used = data.len() - rest.len();
     data.advance(used);
     Ok((StreamId::from_wire(quarter * 4), data))
+}
+
+/// Datagrams sent with a key, by the key that the QUIC connection is given for each: applications may
+/// use the same key for several requests.
+#[derive(Debug, Default)]
+pub(crate) struct DatagramKeys {
+    next: u64,
+    sent: BTreeMap<u64, (StreamId, u64)>,
+}
+
+impl DatagramKeys {
+    /// The QUIC connection's key for a datagram of the request of stream `id` with the application's
+    /// `key`.
+    pub(crate) fn insert(&mut self, id: StreamId, key: u64) -> u64 {
+        let inner = self.next;
+        self.next += 1;
+        self.sent.insert(inner, (id, key));
+        inner
+    }
+
+    /// Removes an entry: the request's stream and the application's key.
+    pub(crate) fn remove(&mut self, inner: u64) -> Option<(StreamId, u64)> {
+        self.sent.remove(&inner)
+    }
 }
 
 /// Datagrams received before their request.

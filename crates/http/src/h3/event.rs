@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{request, response};
-use swiftwater_quic::ConnectionError;
+use swiftwater_quic::{ConnectionError, DatagramFate};
 use swiftwater_units::{Dir, StreamId};
 
 use super::code::Code;
@@ -105,6 +105,15 @@ pub enum Event {
     },
     /// Datagrams can be sent again after the queue was full.
     DatagramsUnblocked,
+    /// What became of a datagram that was sent with a key; once for each.
+    DatagramFate {
+        /// The request's stream.
+        id: StreamId,
+        /// The application's key ([`DatagramOptions::key`](swiftwater_quic::DatagramOptions::key)).
+        key: u64,
+        /// What became of it. A datagram that was declared lost may have been received all the same.
+        fate: DatagramFate,
+    },
     /// The client opened a stream of a WebTransport session (server only). The stream belongs to the
     /// application from here on.
     SessionStream {

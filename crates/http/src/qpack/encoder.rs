@@ -218,7 +218,7 @@ impl Encoder {
         result.map_err(QpackError::DecoderStream)
     }
 
-    /// Forgets the sections of `stream`, of which no byte was sent and none will be.
+    /// Discards the sections of `stream`, of which no byte was sent and none will be.
     ///
     /// A stream that was reset after its sections were handed over needs no call: the peer may have read
     /// them, so that their references last until its decoder acknowledges or cancels (RFC 9204, sections
@@ -240,7 +240,7 @@ impl Encoder {
                     .acknowledge(stream)
                     .ok_or(QpackFault::NothingToAcknowledge(stream))?;
                 self.entries.release(&section.references);
-                self.learn(section.required);
+                self.raise_known_received(section.required);
             }
             // No error without sections: the decoder may send it without knowing of any.
             DecoderInstruction::Cancel(stream) => self.release_stream(stream),
@@ -249,14 +249,14 @@ impl Encoder {
                 if count == 0 || known > self.entries.inserted() {
                     return Err(QpackFault::Increment(count));
                 }
-                self.learn(known);
+                self.raise_known_received(known);
             }
         }
         Ok(())
     }
 
     /// The peer has received at least so many insertions.
-    fn learn(&mut self, known: u64) {
+    fn raise_known_received(&mut self, known: u64) {
         if known > self.entries.known() {
             self.entries.set_known(known);
             self.outstanding.on_known(known);

@@ -58,7 +58,7 @@ pub struct TcpLimits {
     /// Most bytes of such a body that are discarded; beyond it the body is not read, and flow control stops
     /// the client. Default: 16 MiB.
     pub linger_bytes: usize,
-    /// HTTP/2 sends PING to a silent client after this time, and closes the connection if no answer
+    /// HTTP/2 sends PING after this time without a frame of the client, and closes the connection if no answer
     /// arrives within the same time again. Default: 20 s.
     pub ping_interval: Duration,
     /// HTTP/2 streams that a client may reset before they were processed. One more ends the

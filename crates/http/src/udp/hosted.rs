@@ -143,6 +143,9 @@ impl State {
             }
             Event::Datagram { id, payload } => self.sessions.on_datagram(id, payload, wakers),
             Event::DatagramsUnblocked => self.sessions.on_datagrams_unblocked(wakers),
+            Event::DatagramFate { id, key, fate } => {
+                self.sessions.on_datagram_fate(id, key, fate, wakers);
+            }
             Event::SessionStream { session, id, .. } => {
                 self.sessions.on_session_stream(quic, session, id, wakers);
             }

@@ -56,7 +56,7 @@ pub enum Tcp {
     Http1,
     /// HTTP/1.1 without TLS.
     Plain,
-    /// Nobody answers.
+    /// No answer.
     None,
 }
 
@@ -66,7 +66,7 @@ pub enum Udp {
     Http3,
     /// All datagrams are lost.
     Silent,
-    /// Nobody has the port.
+    /// The port is closed.
     Closed,
 }
 

@@ -53,7 +53,7 @@ fn trailers_wait_for_the_table() {
 }
 
 #[test]
-fn a_request_that_is_given_up_waits_no_more() {
+fn a_request_that_is_cancelled_waits_no_more() {
     let mut duel = Duel::ready(Side::Server, Config::default());
     let id = duel.bidi(&frame(FrameType::Headers, &WAITING), false);
     duel.survives();

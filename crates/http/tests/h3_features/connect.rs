@@ -6,6 +6,7 @@ use swiftwater_http::h3::capsule::{Capsule, CapsuleReader};
 use swiftwater_http::h3::{
     Code, Config, ConnectProtocol, DatagramError, Event, HeadError, RequestError,
 };
+use swiftwater_quic::{DatagramFate, DatagramOptions};
 use swiftwater_sim::Pair;
 use swiftwater_units::{Side, StreamId};
 
@@ -140,6 +141,43 @@ fn datagrams_belong_to_their_request() {
         }
         assert_eq!(side.engine.stats().datagrams_received, 20);
     }
+}
+
+#[test]
+fn the_fates_of_datagrams_are_reported_by_request_and_key() {
+    let mut world = world();
+    let ids = [0; 2].map(|_| tunnel(&mut world, &connect("connect-udp")));
+    let now = world.pair.now();
+    let quic = world.pair.client();
+    let engine = &mut world.client.engine;
+    let of = |key| DatagramOptions::default().with_key(key);
+    // Requests may use the same keys; datagrams without one have no fate.
+    for id in ids {
+        engine.send_datagram_with(quic, id, b"x", of(7)).unwrap();
+        engine.send_datagram(quic, id, b"x").unwrap();
+    }
+    let late = of(8).with_deadline(now);
+    engine.send_datagram_with(quic, ids[1], b"x", late).unwrap();
+    let too_large = vec![0; 100_000];
+    let refused = engine.send_datagram_with(quic, ids[0], &too_large, of(9));
+    assert!(matches!(refused, Err(DatagramError::Transport(_))));
+    world.run_for(millis(200));
+    let mut fates: Vec<_> = (world.client.events.iter())
+        .filter_map(|event| match *event {
+            Event::DatagramFate { id, key, fate } => Some((id, key, fate)),
+            _ => None,
+        })
+        .collect();
+    fates.sort_by_key(|(id, key, _)| (*id, *key));
+    let acknowledged = DatagramFate::Acknowledged;
+    let expected = [
+        (ids[0], 7, acknowledged),
+        (ids[1], 7, acknowledged),
+        (ids[1], 8, DatagramFate::Expired),
+    ];
+    assert_eq!(fates, expected);
+    assert_eq!(datagrams(&world.server.events, ids[0]).len(), 2);
+    assert_eq!(datagrams(&world.server.events, ids[1]).len(), 2);
 }
 
 #[test]

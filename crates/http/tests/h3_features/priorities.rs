@@ -62,7 +62,7 @@ fn incremental_responses_share() {
 }
 
 #[test]
-fn a_client_changes_its_mind() {
+fn a_client_changes_a_priority() {
     let mut world = World::new(Pair::builder().link(link(5, 20)));
     world.serve(|_| content(1, 500_000));
     world.connect();

@@ -105,7 +105,7 @@ fn a_server_that_needs_no_more_of_the_request_answers_all_the_same() {
 }
 
 #[test]
-fn each_half_can_be_given_up_alone() {
+fn each_half_can_be_cancelled_alone() {
     // The server resets its response, the upload continues to its end.
     let mut world = world();
     world.answer(|server, pair, id| {

@@ -220,7 +220,7 @@ fn the_end_of_a_connection_is_the_last_event_whatever_is_read_afterwards() {
 }
 
 #[test]
-fn a_response_is_forgotten_once_its_reader_knows_of_the_peers_fault() {
+fn a_response_is_discarded_once_its_reader_has_the_peers_error() {
     let mut duel = Duel::ready(Side::Client, Config::default());
     let request = duel.world.get("/");
     let mut id = None;

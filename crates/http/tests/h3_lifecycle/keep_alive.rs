@@ -65,7 +65,7 @@ fn pings_are_few() {
 }
 
 #[test]
-fn a_dead_peer_is_found_out() {
+fn a_peer_that_is_gone_is_detected() {
     let mut world = world();
     world.get("/");
     world.run_for(secs(60));
@@ -83,7 +83,7 @@ fn a_dead_peer_is_found_out() {
 }
 
 #[test]
-fn a_cancelled_request_keeps_nothing_alive() {
+fn a_cancelled_request_keeps_no_connection_open() {
     let mut world = world();
     let id = world.get("/");
     world.run_for(millis(500));

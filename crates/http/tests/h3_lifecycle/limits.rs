@@ -175,7 +175,7 @@ fn cancelling_answered_requests_is_no_flood() {
 }
 
 #[test]
-fn a_head_must_come_in_time() {
+fn a_head_must_come_before_the_timeout() {
     let limits = config(|limits| limits.head_timeout = Some(millis(2000)));
     let mut duel = Duel::ready(Server, limits);
     let begun = duel.world.pair.now();
@@ -260,7 +260,7 @@ fn what_comes_for_streams_beyond_the_limit_is_an_error() {
 }
 
 #[test]
-fn a_peer_without_credit_for_our_streams_is_cut_off() {
+fn a_peer_without_credit_for_local_streams_is_cut_off() {
     // The client accepts only the first bytes of any stream.
     let builder = Pair::builder().client_config(|config| {
         config.stream_receive_window = ByteCount::new(60);

@@ -248,7 +248,7 @@ fn answered(method: &str, bytes: &[u8]) -> (Duel, StreamId) {
 }
 
 #[test]
-fn malformed_responses_are_given_up() {
+fn malformed_responses_are_cancelled() {
     let data = |bytes: &[u8]| frame(FrameType::Data, bytes);
     let ok = |more: &[(&str, &str)]| headers(&[&[(":status", "200")], more].concat());
     let table = [

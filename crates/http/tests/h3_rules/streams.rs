@@ -52,7 +52,7 @@ fn three_unidirectional_streams_are_permitted_at_least() {
 }
 
 #[test]
-fn codes_that_nobody_knows_mean_no_error() {
+fn unknown_codes_mean_no_error() {
     let mut duel = Duel::ready(Server, Config::default());
     for code in [0x0, 0x21, 0x1ff, 0x1234_5678] {
         let id = duel.bidi(&get(), false);

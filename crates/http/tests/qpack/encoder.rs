@@ -218,7 +218,7 @@ fn instructions_fit_in_the_credit() {
 
 /// Sections that never left do not hold entries, nor a place among the streams at risk.
 #[test]
-fn discarded_sections_are_forgotten() {
+fn state_of_discarded_sections_is_removed() {
     let mut encoder = encoder(4096, 1);
     let fields = list(&[AGENT]);
     assert!(requires_insertions(&encode(&mut encoder, 0, &fields)));

@@ -303,7 +303,7 @@ fn decoder_streams() {
     }
 }
 
-/// RFC 9204, section 3.2.3: settings remembered for early data.
+/// RFC 9204, section 3.2.3: settings stored for early data.
 #[test]
 fn a_capacity_in_use_cannot_change() {
     let changed = |capacity| {

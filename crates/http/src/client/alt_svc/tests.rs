@@ -74,7 +74,7 @@ fn origin(name: &str) -> Origin {
 #[test]
 fn the_cache_follows_freshness_age_and_clear() {
     let (mut cache, a, now) = (AltSvcCache::default(), origin("a"), Instant::now());
-    cache.learn(
+    cache.update(
         &a,
         &headers(&[("alt-svc", "h3=\":1\"; ma=3600"), ("age", "600")]),
         now,
@@ -85,14 +85,14 @@ fn the_cache_follows_freshness_age_and_clear() {
     assert_eq!(cache.get(&origin("b"), now), None);
 
     // Without the field, or with a malformed one, the cache stays as it is.
-    cache.learn(&a, &headers(&[("alt-svc", "?")]), now);
-    cache.learn(&a, &HeaderMap::new(), now);
+    cache.update(&a, &headers(&[("alt-svc", "?")]), now);
+    cache.update(&a, &HeaderMap::new(), now);
     assert_eq!(cache.get(&a, now), Some(own(1)));
-    cache.learn(&a, &headers(&[("alt-svc", "h3=\":2\"")]), now);
+    cache.update(&a, &headers(&[("alt-svc", "h3=\":2\"")]), now);
     assert_eq!(cache.get(&a, now), Some(own(2)));
     for last in ["clear", "h2=\":1\"", "h3=\":1\"; ma=0"] {
-        cache.learn(&a, &headers(&[("alt-svc", "h3=\":2\"")]), now);
-        cache.learn(&a, &headers(&[("alt-svc", last)]), now);
+        cache.update(&a, &headers(&[("alt-svc", "h3=\":2\"")]), now);
+        cache.update(&a, &headers(&[("alt-svc", last)]), now);
         assert_eq!(cache.get(&a, now), None, "{last}");
     }
 }
@@ -102,7 +102,7 @@ fn the_cache_is_bounded() {
     let (mut cache, now) = (AltSvcCache::default(), Instant::now());
     for nth in 0..2 * ORIGINS {
         let value = format!("h3=\":1\"; ma={}", nth + 1);
-        cache.learn(
+        cache.update(
             &origin(&format!("h{nth}")),
             &headers(&[("alt-svc", &value)]),
             now,

@@ -40,7 +40,7 @@ fn success_begins_anew() {
 }
 
 #[test]
-fn networks_and_origins_are_told_apart() {
+fn networks_and_origins_are_distinguished() {
     let mut memory = memory();
     let here = Network::default();
     let there = Network {

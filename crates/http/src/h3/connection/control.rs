@@ -132,7 +132,7 @@ impl Connection {
                 FrameType::MaxPushId => self.on_max_push_id(int(&payload)?)?,
                 FrameType::CancelPush => {
                     int(&payload)?;
-                    // This end has permitted and promised no push (RFC 9114, section 7.2.3).
+                    // This end has permitted and announced no push (RFC 9114, section 7.2.3).
                     let reason = "CANCEL_PUSH for a push that does not exist";
                     return Err(Fault::connection(Code::ID_ERROR, reason));
                 }

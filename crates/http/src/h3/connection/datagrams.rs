@@ -1,6 +1,6 @@
 //! HTTP datagrams of requests (RFC 9297, section 2).
 
-use swiftwater_quic as quic;
+use swiftwater_quic::{self as quic, DatagramOptions};
 use swiftwater_units::{Dir, Instant, StreamId};
 
 use super::Connection;
@@ -17,6 +17,17 @@ impl Connection {
         id: StreamId,
         payload: &[u8],
     ) -> Result<(), DatagramError> {
+        self.send_datagram_with(quic, id, payload, DatagramOptions::default())
+    }
+
+    /// The same with options; [`Event::DatagramFate`] reports the fate of a datagram with a key.
+    pub fn send_datagram_with(
+        &mut self,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        payload: &[u8],
+        mut options: DatagramOptions,
+    ) -> Result<(), DatagramError> {
         if !self.datagrams_negotiated() {
             return Err(DatagramError::NotNegotiated);
         }
@@ -25,7 +36,12 @@ impl Connection {
         if request.sending.is_complete() {
             return Err(DatagramError::Closed);
         }
-        quic.send_datagram(datagram::encode(id, payload))?;
+        options.key = options.key.map(|key| self.datagram_keys.insert(id, key));
+        let sent = quic.send_datagram_with(datagram::encode(id, payload), options);
+        if let (Err(_), Some(key)) = (&sent, options.key) {
+            self.datagram_keys.remove(key);
+        }
+        sent?;
         self.reports.stats.datagrams_sent += 1;
         Ok(())
     }

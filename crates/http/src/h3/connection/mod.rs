@@ -38,7 +38,7 @@ use self::shutdown::Shutdown;
 use super::budget::Budget;
 use super::code::Code;
 use super::config::Config;
-use super::datagram::EarlyDatagrams;
+use super::datagram::{DatagramKeys, EarlyDatagrams};
 use super::error::Fault;
 use super::event::Event;
 use super::priority::Priority;
@@ -70,6 +70,7 @@ pub struct Connection {
     /// PRIORITY_UPDATE frames received before their request.
     priorities: BTreeMap<StreamId, Priority>,
     early_datagrams: EarlyDatagrams,
+    datagram_keys: DatagramKeys,
     sessions: Sessions,
     reports: Reports,
 }
@@ -125,6 +126,7 @@ impl Connection {
             budgets,
             priorities: BTreeMap::new(),
             early_datagrams: EarlyDatagrams::default(),
+            datagram_keys: DatagramKeys::default(),
             sessions: Sessions::default(),
             reports: Reports::default(),
             config,
@@ -150,6 +152,12 @@ impl Connection {
                 self.on_datagrams(now, quic);
             }
             quic::Event::DatagramsUnblocked => self.report(Event::DatagramsUnblocked),
+            quic::Event::DatagramFate { key, fate } => {
+                if let Some((id, key)) = self.datagram_keys.remove(*key) {
+                    let fate = *fate;
+                    self.report(Event::DatagramFate { id, key, fate });
+                }
+            }
             quic::Event::Closed { reason } => {
                 self.report(Event::Closed {
                     reason: reason.clone(),

@@ -173,8 +173,8 @@ impl Entries {
             return;
         };
         let Hashes { name, field } = entry.note.hashes;
-        forget(&mut self.by_field, field, absolute);
-        forget(&mut self.by_name, name, absolute);
+        discard(&mut self.by_field, field, absolute);
+        discard(&mut self.by_name, name, absolute);
         if absolute < self.draining_end {
             self.draining_size -= entry.size();
         } else {
@@ -219,7 +219,7 @@ fn own(bytes: &bytes::Bytes) -> bytes::Bytes {
     bytes::Bytes::copy_from_slice(bytes)
 }
 
-fn forget(map: &mut HashMap<u64, u64>, hash: u64, absolute: u64) {
+fn discard(map: &mut HashMap<u64, u64>, hash: u64, absolute: u64) {
     if map.get(&hash) == Some(&absolute) {
         map.remove(&hash);
     }

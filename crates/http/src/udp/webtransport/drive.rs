@@ -213,7 +213,7 @@ impl Drop for Driven<'_> {
             if let Some(live) = state.sessions.session(exchange.id) {
                 live.is_driven = false;
             }
-            state.sessions.forget(exchange.id);
+            state.sessions.discard(exchange.id);
         });
     }
 }

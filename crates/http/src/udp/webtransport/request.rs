@@ -72,7 +72,7 @@ impl Drop for Undecided {
         exchange.http3.with_wakers(|_, quic, state, wakers| {
             let end = SessionEnd::ClosedHere;
             state.sessions.end(quic, id, end, wakers);
-            state.sessions.forget(id);
+            state.sessions.discard(id);
         });
     }
 }

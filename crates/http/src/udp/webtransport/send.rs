@@ -235,7 +235,7 @@ impl Drop for SendStream {
                 }
             };
             let _ = quic.send_stream(id).reset(reset_with);
-            state.sessions.forget_sending(id);
+            state.sessions.discard_sending(id);
         });
     }
 }

@@ -6,13 +6,13 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use swiftwater_net::Connection;
-use swiftwater_net::quic::{self, SendDatagramError};
+use swiftwater_net::quic::{self, DatagramFate, DatagramOptions, SendDatagramError};
 use swiftwater_units::{Dir, StreamId};
 
 use super::error::{SessionEnd, WriteError};
 use super::recv::RecvStream;
 use super::send::SendStream;
-use super::session_state::{Order, SessionState, remember};
+use super::session_state::{Order, SessionState, store_waker};
 use crate::h3::{DatagramError, SessionError};
 use crate::udp::connection::Http3;
 use crate::udp::hosted::State;
@@ -75,7 +75,7 @@ impl Session {
             if let Some(id) = live.pop_stream(dir) {
                 return Poll::Ready(id);
             }
-            remember(&mut live.acceptors[dir as usize], cx.waker());
+            store_waker(&mut live.acceptors[dir as usize], cx.waker());
             Poll::Pending
         })
     }
@@ -122,7 +122,7 @@ impl Session {
                     Poll::Ready(Ok((id, signal)))
                 }
                 Err(SessionError::Blocked) => {
-                    remember(&mut state.sessions.openers[dir as usize], cx.waker());
+                    store_waker(&mut state.sessions.openers[dir as usize], cx.waker());
                     Poll::Pending
                 }
                 Err(SessionError::ConnectionLost(reason)) => Poll::Ready(Err(reason.into())),
@@ -130,7 +130,7 @@ impl Session {
                 Err(SessionError::NoSession) => {
                     let live = state.sessions.session(session);
                     if let Some(live) = live {
-                        remember(&mut live.end_waiters, cx.waker());
+                        store_waker(&mut live.end_waiters, cx.waker());
                         return Poll::Pending;
                     }
                     Poll::Ready(Err(SessionEnd::ClosedHere))
@@ -141,24 +141,60 @@ impl Session {
 
     /// Sends a datagram, unreliably; waits while the queue is full.
     pub async fn send_datagram(&self, payload: &[u8]) -> Result<(), DatagramError> {
+        let options = DatagramOptions::default();
+        self.send_datagram_with(payload, options).await
+    }
+
+    /// Like [`Session::send_datagram`], with a place among other data, a deadline on the clock of
+    /// [`Connection::now`], and a key: [`Session::recv_datagram_fate`] reports what became of a datagram
+    /// with a key.
+    pub async fn send_datagram_with(
+        &self,
+        payload: &[u8],
+        options: DatagramOptions,
+    ) -> Result<(), DatagramError> {
         std::future::poll_fn(|cx| {
-            self.held
-                .http3
-                .with(|_, quic, state| match self.send_now(quic, state, payload) {
+            self.held.http3.with(|_, quic, state| {
+                match self.send_now(quic, state, payload, options) {
                     Err(DatagramError::Transport(SendDatagramError::Blocked)) => {
-                        remember(&mut state.sessions.datagram_writers, cx.waker());
+                        store_waker(&mut state.sessions.datagram_writers, cx.waker());
                         Poll::Pending
                     }
                     sent => Poll::Ready(sent),
-                })
+                }
+            })
         })
         .await
     }
 
     /// Sends a datagram, unreliably, or fails at once if the queue is full.
     pub fn try_send_datagram(&self, payload: &[u8]) -> Result<(), DatagramError> {
+        self.try_send_datagram_with(payload, DatagramOptions::default())
+    }
+
+    /// Like [`Session::try_send_datagram`], with the options of [`Session::send_datagram_with`].
+    pub fn try_send_datagram_with(
+        &self,
+        payload: &[u8],
+        options: DatagramOptions,
+    ) -> Result<(), DatagramError> {
         let http3 = &self.held.http3;
-        http3.with(|_, quic, state| self.send_now(quic, state, payload))
+        http3.with(|_, quic, state| self.send_now(quic, state, payload, options))
+    }
+
+    /// Waits for the fate of a datagram that was sent with a key, and returns both. The 4096 newest
+    /// unread fates are kept. Dropping the future loses nothing.
+    pub async fn recv_datagram_fate(&self) -> Result<(u64, DatagramFate), SessionEnd> {
+        std::future::poll_fn(|cx| {
+            self.poll_live(|live| {
+                if let Some(fate) = live.pop_datagram_fate() {
+                    return Poll::Ready(fate);
+                }
+                store_waker(&mut live.fate_readers, cx.waker());
+                Poll::Pending
+            })
+        })
+        .await
     }
 
     fn send_now(
@@ -166,11 +202,13 @@ impl Session {
         quic: &mut quic::Connection,
         state: &mut State,
         payload: &[u8],
+        options: DatagramOptions,
     ) -> Result<(), DatagramError> {
         if end_of(state, self.held.id).is_some() {
             return Err(DatagramError::Closed);
         }
-        state.engine.send_datagram(quic, self.held.id, payload)
+        let engine = &mut state.engine;
+        engine.send_datagram_with(quic, self.held.id, payload, options)
     }
 
     /// The largest payload of a datagram at present, bytes; `None` if datagrams can't be sent.
@@ -187,7 +225,7 @@ impl Session {
                 if let Some(payload) = live.pop_datagram() {
                     return Poll::Ready(payload);
                 }
-                remember(&mut live.datagram_readers, cx.waker());
+                store_waker(&mut live.datagram_readers, cx.waker());
                 Poll::Pending
             })
         })
@@ -222,7 +260,7 @@ impl Session {
                 .http3
                 .with(|_, _, state| match state.sessions.session(session) {
                     Some(live) if !live.draining && live.end.is_none() => {
-                        remember(&mut live.drain_waiters, cx.waker());
+                        store_waker(&mut live.drain_waiters, cx.waker());
                         Poll::Pending
                     }
                     _ => Poll::Ready(()),
@@ -241,7 +279,7 @@ impl Session {
     pub async fn closed(&self) -> SessionEnd {
         std::future::poll_fn(|cx| {
             let waiting = self.poll_live(|live| {
-                remember(&mut live.end_waiters, cx.waker());
+                store_waker(&mut live.end_waiters, cx.waker());
                 Poll::<std::convert::Infallible>::Pending
             });
             match waiting {
@@ -304,7 +342,7 @@ impl Drop for Held {
             if let Some(live) = state.sessions.session(self.id) {
                 live.is_held = false;
             }
-            state.sessions.forget(self.id);
+            state.sessions.discard(self.id);
         });
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use bytes::Bytes;
+use swiftwater_net::quic::DatagramFate;
 use swiftwater_units::{Dir, StreamId};
 
 use super::error::SessionEnd;
@@ -11,6 +12,9 @@ use super::limits::SessionLimits;
 
 /// Memory of a datagram in addition to its bytes.
 const DATAGRAM_OVERHEAD: usize = 64;
+
+/// Most fates of datagrams that wait to be read, the newest: 96 kB.
+const MAX_WAITING_FATES: usize = 4096;
 
 /// Pending actions of the task at the session's request.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -32,6 +36,8 @@ pub(super) struct SessionState {
     /// Datagrams dropped to make room for newer ones.
     pub(super) datagrams_dropped: u64,
     pub(super) datagram_readers: Vec<Waker>,
+    datagram_fates: VecDeque<(u64, DatagramFate)>,
+    pub(super) fate_readers: Vec<Waker>,
     pub(super) end: Option<SessionEnd>,
     pub(super) end_waiters: Vec<Waker>,
     /// One of the ends has asked for the end of the session.
@@ -78,6 +84,19 @@ impl SessionState {
         Some(payload)
     }
 
+    /// Adds the fate of a datagram; the oldest is dropped if there are too many.
+    pub(super) fn push_datagram_fate(&mut self, key: u64, fate: DatagramFate) {
+        if self.datagram_fates.len() >= MAX_WAITING_FATES {
+            self.datagram_fates.pop_front();
+        }
+        self.datagram_fates.push_back((key, fate));
+    }
+
+    /// The oldest fate of a datagram.
+    pub(super) fn pop_datagram_fate(&mut self) -> Option<(u64, DatagramFate)> {
+        self.datagram_fates.pop_front()
+    }
+
     /// Records why the session ended, unless it is recorded; clears the buffers and wakes all
     /// waiting tasks.
     pub(super) fn finish(&mut self, end: SessionEnd, wakers: &mut Vec<Waker>) {
@@ -85,10 +104,12 @@ impl SessionState {
         self.waiting = Default::default();
         self.datagrams.clear();
         self.datagram_bytes = 0;
+        self.datagram_fates.clear();
         for waiting in &mut self.acceptors {
             wakers.append(waiting);
         }
         wakers.append(&mut self.datagram_readers);
+        wakers.append(&mut self.fate_readers);
         wakers.append(&mut self.end_waiters);
         wakers.append(&mut self.drain_waiters);
         wakers.extend(self.driver.take());
@@ -110,7 +131,7 @@ impl SessionState {
 }
 
 /// Stores the waker of a waiting task.
-pub(super) fn remember(waiting: &mut Vec<Waker>, waker: &Waker) {
+pub(super) fn store_waker(waiting: &mut Vec<Waker>, waker: &Waker) {
     if !waiting.iter().any(|each| each.will_wake(waker)) {
         waiting.push(waker.clone());
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::task::Waker;
 
 use bytes::Bytes;
-use swiftwater_net::quic::{self, ConnectionError, StreamEvent};
+use swiftwater_net::quic::{self, ConnectionError, DatagramFate, StreamEvent};
 use swiftwater_units::{Dir, StreamId};
 
 use super::error::SessionEnd;
@@ -85,7 +85,7 @@ impl Table {
     }
 
     /// Removes a session that has neither handle nor task.
-    pub(super) fn forget(&mut self, session: StreamId) {
+    pub(super) fn discard(&mut self, session: StreamId) {
         let gone = |live: &SessionState| !live.is_held && !live.is_driven;
         if self.sessions.get(&session).is_some_and(gone) {
             self.sessions.remove(&session);
@@ -161,7 +161,7 @@ impl Table {
     }
 
     /// All data of a half are delivered or lost.
-    pub(super) fn forget_sending(&mut self, id: StreamId) {
+    pub(super) fn discard_sending(&mut self, id: StreamId) {
         self.sending.remove(&id);
     }
 
@@ -208,6 +208,21 @@ impl Table {
         if let Some(live) = live.filter(|live| live.end.is_none()) {
             live.push_datagram(payload, &self.limits);
             wakers.append(&mut live.datagram_readers);
+        }
+    }
+
+    /// The fate of a datagram with a key, which may belong to a session.
+    pub(in crate::udp) fn on_datagram_fate(
+        &mut self,
+        session: StreamId,
+        key: u64,
+        fate: DatagramFate,
+        wakers: &mut Vec<Waker>,
+    ) {
+        let live = self.sessions.get_mut(&session);
+        if let Some(live) = live.filter(|live| live.end.is_none()) {
+            live.push_datagram_fate(key, fate);
+            wakers.append(&mut live.fate_readers);
         }
     }
 

@@ -35,10 +35,10 @@ pub enum ProxyError {
     #[error("the upstream can't be reached")]
     Connect(#[source] legacy::Error),
     /// Connecting to the upstream took too long.
-    #[error("the upstream can't be reached in time")]
+    #[error("the upstream can't be reached before the timeout")]
     ConnectTimeout(#[source] legacy::Error),
     /// The head of the response took too long.
-    #[error("the upstream does not answer in time")]
+    #[error("the upstream does not answer before the timeout")]
     HeadTimeout,
     /// The upstream closed the connection, or violated HTTP/1.1.
     #[error("the upstream did not answer properly")]
