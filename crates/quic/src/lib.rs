@@ -60,6 +60,7 @@ pub mod policy;
 mod policy_host;
 mod random;
 mod ranges;
+mod reception;
 mod recovery;
 mod space;
 mod stats;

@@ -13,6 +13,7 @@ use crate::control::Control;
 use crate::datagrams::Datagrams;
 use crate::feedback_exchange::FeedbackExchange;
 use crate::frame_writer::Carried;
+use crate::handshake::Handshake;
 use crate::idle_memory::IdleMemory;
 use crate::lazy_box::LazyBox;
 use crate::observe::Observation;
@@ -32,6 +33,9 @@ const MAX_REINJECTIONS: usize = 4096;
 /// Least time between two calls that a policy asks for by its deadlines: one in the past would make the
 /// driver spin.
 const MIN_WAIT: Duration = Duration::from_millis(1);
+
+/// The peer's delay of acknowledgements while it has declared none (RFC 9000, section 18.2).
+const DEFAULT_MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
 /// The policies of a connection.
 pub(crate) struct PolicyHost {
@@ -74,6 +78,15 @@ impl PolicyHost {
             reinjections: VecDeque::new(),
             buffers: LazyBox::default(),
         }
+    }
+
+    /// The delay that the peer may add to acknowledgements of 1-RTT packets: what it declared in the
+    /// `handshake`, or was asked for since.
+    pub(crate) fn peer_max_ack_delay(&self, handshake: &Handshake) -> Duration {
+        let declared = handshake
+            .peer_terms()
+            .map_or(DEFAULT_MAX_ACK_DELAY, |terms| terms.max_ack_delay);
+        self.ack_asked.peer_max_ack_delay(declared)
     }
 
     /// Asks the scheduler which path sends next. A decision for a path that is not open counts as

@@ -8,11 +8,10 @@ use crate::control::{BlockedReport, ControlKey};
 use crate::crypto::EncryptionLevel;
 use crate::error::{ConnectionError, TransportError};
 use crate::establishment;
-
+use crate::reception::Origin;
 use crate::space::SpaceId;
 
 use super::Connection;
-use super::receive::Origin;
 use crate::events::Event;
 
 /// What a packet's frames amount to.

@@ -10,9 +10,9 @@ use crate::address_token::issue_address_token;
 use crate::control::{ControlKey, ControlValue};
 use crate::crypto::EncryptionLevel;
 use crate::error::TransportError;
+use crate::establishment::discard_level;
 use crate::handshake::Progress;
 use crate::observe::Observation;
-use crate::space::SpaceId;
 
 use super::Connection;
 use crate::events::{EndpointEvent, Event};
@@ -56,11 +56,11 @@ impl Connection {
             return Ok(());
         }
         self.use_peer_parameters()?;
-        let path = self.paths.primary().id;
+        let path = self.paths.initial().id;
         if let Some(rate) = self.identity.config.receive_rate {
             // The first sample comes with the very datagram that completes the handshake. Credit for
             // the assumed round trip would be many times too much.
-            let rtt = self.paths.primary().recovery.rtt().smoothed;
+            let rtt = self.paths.initial().recovery.rtt().smoothed;
             self.streams.on_rtt(now, rtt);
             self.streams.set_receive_rate(now, Some(rate));
         }
@@ -70,7 +70,7 @@ impl Connection {
         if self.identity.side.is_server() {
             self.control
                 .set(ControlKey::HandshakeDone, ControlValue::Unit);
-            let remote = self.paths.primary().link.address.remote;
+            let remote = self.paths.initial().link.address.remote;
             self.issue_token(now, remote.ip());
             self.on_handshake_confirmed(now);
         }
@@ -98,9 +98,10 @@ impl Connection {
         }
         self.handshake.confirm();
         self.monitor.stats.handshake_confirmed_at = Some(now);
-        self.discard(EncryptionLevel::Initial);
-        self.discard(EncryptionLevel::Handshake);
-        self.paths.primary_mut().link.ecn.on_handshake_confirmed();
+        for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
+            discard_level(level, &mut self.handshake, &mut self.paths);
+        }
+        self.paths.initial_mut().link.ecn.on_handshake_confirmed();
         self.identity.start = None;
         self.outbox.endpoint_event(EndpointEvent::HandshakeDone);
         self.outbox.event(Event::Confirmed);
@@ -124,7 +125,7 @@ impl Connection {
             self.identity.config.max_idle_timeout,
             Some(peer.max_idle_timeout),
         );
-        let path = self.paths.primary_mut();
+        let path = self.paths.initial_mut();
         path.cids.local.set_limit(peer.active_connection_id_limit);
         if let Some(token) = peer.stateless_reset_token {
             path.cids.remote.set_handshake_token(token);
@@ -136,13 +137,6 @@ impl Connection {
         path.link.mtu.set_peer_limit(peer.max_udp_payload_size);
         self.connection_ids().sync_reset_tokens();
         Ok(())
-    }
-
-    /// Forgets the keys and the space of an encryption level of the handshake (RFC 9001, section 4.9).
-    pub(super) fn discard(&mut self, level: EncryptionLevel) {
-        if self.paths.discard(SpaceId::of(level, super::INITIAL_PATH)) {
-            self.handshake.discard(level);
-        }
     }
 }
 

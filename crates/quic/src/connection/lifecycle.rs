@@ -35,11 +35,7 @@ impl Connection {
 
     /// The delay that the peer may add to acknowledgements of 1-RTT packets.
     pub(super) fn peer_max_ack_delay(&self) -> Duration {
-        let declared = self
-            .handshake
-            .peer_terms()
-            .map_or(Duration::from_millis(25), |terms| terms.max_ack_delay);
-        self.policies.ack_asked.peer_max_ack_delay(declared)
+        self.policies.peer_max_ack_delay(&self.handshake)
     }
 
     /// Closes because of `error`, with a CONNECTION_CLOSE.

@@ -2,7 +2,7 @@
 //! 9368).
 
 use swiftwater_units::Instant;
-use swiftwater_wire::PartialHeader;
+use swiftwater_wire::{PacketType, PartialHeader};
 
 use crate::cid::random_cid;
 use crate::endpoint::FIRST_DST_CID_LEN;
@@ -23,9 +23,23 @@ impl Connection {
         start.filter(|start| start.retry_src_cid.is_none())
     }
 
+    /// A packet without packet protection: a Retry or a Version Negotiation packet.
+    pub(super) fn on_unprotected_packet(
+        &mut self,
+        now: Instant,
+        header: &PartialHeader,
+        packet: &[u8],
+    ) {
+        if header.packet_type == PacketType::Retry {
+            self.on_retry(now, header, packet);
+        } else {
+            self.on_version_negotiation(now, header, packet);
+        }
+    }
+
     /// A Retry: go on with its token and its source connection ID, once.
-    pub(super) fn on_retry(&mut self, now: Instant, header: &PartialHeader, packet: &[u8]) {
-        let used = self.paths.primary().cids.remote.current();
+    fn on_retry(&mut self, now: Instant, header: &PartialHeader, packet: &[u8]) {
+        let used = self.paths.initial().cids.remote.current();
         let start = self.before_first_packet();
         let original_dst_cid = start.map(|start| start.original_dst_cid);
         let is_good = original_dst_cid.is_some_and(|original_dst_cid| {
@@ -46,7 +60,7 @@ impl Connection {
         }
         self.lifecycle.on_received(now);
         self.handshake.restart(header.src_cid);
-        let path = self.paths.primary_mut();
+        let path = self.paths.initial_mut();
         path.cids.remote.set_handshake_cid(header.src_cid);
         self.abandon_first_flight();
         self.repeat_early_data(now);
@@ -67,14 +81,9 @@ impl Connection {
 
     /// A Version Negotiation packet: begin again in another version, or give up (RFC 9368, section 2.1),
     /// unless it is a forgery that lists our version.
-    pub(super) fn on_version_negotiation(
-        &mut self,
-        now: Instant,
-        header: &PartialHeader,
-        packet: &[u8],
-    ) {
+    fn on_version_negotiation(&mut self, now: Instant, header: &PartialHeader, packet: &[u8]) {
         let is_first = self.before_first_packet().is_some();
-        let path = self.paths.primary();
+        let path = self.paths.initial();
         let answers_us = is_first
             && header.src_cid == path.cids.remote.current()
             && header.dst_cid == path.cids.local.first();
@@ -114,7 +123,7 @@ impl Connection {
             start.original_dst_cid = first_dst;
             start.token = Vec::new();
         }
-        let path = self.paths.primary_mut();
+        let path = self.paths.initial_mut();
         path.cids.remote.set_handshake_cid(first_dst);
         self.handshake.restart_in(version, first_dst)?;
         self.withdraw_early_data(now);

@@ -13,7 +13,6 @@ use crate::transmission::{Batch, BatchEnd};
 use crate::transmit::Transmit;
 
 use super::Connection;
-use super::receive::keys_unavailable;
 
 impl Connection {
     /// Writes the next datagrams to send into `buf` and says where they go; `None` if there is
@@ -121,9 +120,9 @@ impl Connection {
                     self.consult_reinjector(now, Occasion::SpareRoom);
                     batch.prepared.reinjector_asked = true;
                 }
-                Err(KeysUnavailable) => {
+                Err(unavailable) => {
                     let transmit = transmission.transmit(&batch);
-                    self.fail(now, keys_unavailable());
+                    self.fail(now, unavailable.into());
                     return transmit;
                 }
             }
@@ -154,10 +153,13 @@ impl Connection {
         now: Instant,
         built: Result<T, KeysUnavailable>,
     ) -> Option<T> {
-        if built.is_err() {
-            self.fail(now, keys_unavailable());
+        match built {
+            Ok(built) => Some(built),
+            Err(unavailable) => {
+                self.fail(now, unavailable.into());
+                None
+            }
         }
-        built.ok()
     }
 
     /// What must hold before data are sent: `Err` if the key may protect nothing more, or if the peer goes
@@ -172,8 +174,7 @@ impl Connection {
         }
         let interval = self.identity.config.key_update_interval;
         if self.handshake.is_confirmed() && self.handshake.keys().update_is_due(interval) {
-            let generation = self.handshake.update_keys(UpdateCause::Local);
-            let generation = generation.map_err(|KeysUnavailable| keys_unavailable())?;
+            let generation = self.handshake.update_keys(UpdateCause::Local)?;
             let initiator = Owner::Local;
             let observation = Observation::KeyUpdated {
                 generation,

@@ -13,8 +13,6 @@ use crate::error::{ConnectionError, TransportError};
 use crate::establishment::Offer;
 use crate::events::{EarlyDataOutcome, Event};
 use crate::frame_writer::{Carried, Fate};
-use crate::handshake::Protection;
-use crate::observe::Observation;
 use crate::space::SpaceId;
 use crate::zero_rtt_limits::{self, EarlyLimits};
 
@@ -102,17 +100,8 @@ impl Connection {
     }
 
     fn settle_early_data(&mut self, now: Instant, outcome: EarlyDataOutcome) {
-        self.establishment.early_data.outcome = Some(outcome);
-        self.monitor
-            .observe(now, &Observation::EarlyData { outcome });
-    }
-
-    /// A server dropped a packet of early data that it doesn't take.
-    pub(super) fn on_early_data_refused(&mut self, now: Instant) {
-        if self.establishment.early_data.outcome.is_none() {
-            self.settle_early_data(now, EarlyDataOutcome::Rejected);
-        }
-        self.monitor.dropped(now, "early data were rejected");
+        let monitor = &mut self.monitor;
+        self.establishment.early_data.settle(now, outcome, monitor);
     }
 
     /// The handshake of a client is complete: what it offered is accepted or not. False if the
@@ -156,7 +145,7 @@ impl Connection {
         let (numbers, carried) = (&mut loss.rising, &mut packet.carried);
         numbers.clear();
         carried.clear();
-        let path = self.paths.primary_mut();
+        let path = self.paths.initial_mut();
         let bytes = path.space.ledger.abandon(numbers);
         path.recovery.on_discard(bytes);
         path.space.loss_time = None;
@@ -217,22 +206,13 @@ impl Connection {
         );
     }
 
-    /// The server goes on with 1-RTT packets: early data that are still on their way come soon or
-    /// never (RFC 9001, section 4.9.3).
-    pub(super) fn on_first_one_rtt_packet(&mut self, now: Instant) {
-        if self.handshake.keys().has(EncryptionLevel::ZeroRtt) {
-            let keep_until = now + Protection::retention(self.longest_pto());
-            self.handshake.keys_mut().expire_early_at(keep_until);
-        }
-    }
-
     /// A Retry: the server has dropped the early data that were sent so far. Packet numbers go on
     /// (RFC 9000, section 17.2.5.3).
     pub(super) fn repeat_early_data(&mut self, now: Instant) {
         if !self.handshake.may_send_early_data() {
             return;
         }
-        let id = SpaceId::Data(self.paths.primary().id);
+        let id = SpaceId::Data(self.paths.initial().id);
         let (mut fates, buffers) = self.fates(now);
         fates.replay_all_as_lost(id, &mut buffers.loss);
     }

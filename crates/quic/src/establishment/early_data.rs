@@ -1,9 +1,12 @@
 //! Early data of a connection: what a client's 0-RTT packets rely on, and what became of them (RFC 9000,
 //! sections 7.4.1 and 12.5; RFC 9001, section 4.6).
 
+use swiftwater_units::Instant;
 use swiftwater_wire::{Frame, TransportParameters};
 
 use crate::events::EarlyDataOutcome;
+use crate::monitor::Monitor;
+use crate::observe::Observation;
 
 /// Early data of a connection.
 #[derive(Debug, Default)]
@@ -27,8 +30,27 @@ pub(crate) struct Offer {
 }
 
 impl EarlyData {
+    /// What became of them; `None` while that is not known.
     pub(crate) fn outcome(&self) -> Option<EarlyDataOutcome> {
         self.outcome
+    }
+
+    /// The server has accepted or rejected them.
+    pub(crate) fn settle(
+        &mut self,
+        now: Instant,
+        outcome: EarlyDataOutcome,
+        monitor: &mut Monitor,
+    ) {
+        self.outcome = Some(outcome);
+        monitor.observe(now, &Observation::EarlyData { outcome });
+    }
+
+    /// A server that doesn't accept early data received a packet of them.
+    pub(crate) fn on_packet_refused(&mut self, now: Instant, monitor: &mut Monitor) {
+        if self.outcome.is_none() {
+            self.settle(now, EarlyDataOutcome::Rejected, monitor);
+        }
     }
 }
 

@@ -10,6 +10,10 @@ pub(crate) use early_data::{EarlyData, Offer, is_allowed};
 pub(crate) use handshake_speedup::{HandshakeSpeedup, PROBES};
 
 use crate::config::TransportConfig;
+use crate::crypto::EncryptionLevel;
+use crate::handshake::Handshake;
+use crate::path::PathSet;
+use crate::space::SpaceId;
 use crate::transmit::DatagramMeta;
 
 /// State of connection establishment.
@@ -31,5 +35,18 @@ impl Establishment {
             buffered: BufferedPackets::new(early_packets),
             speedup: HandshakeSpeedup::new(config),
         }
+    }
+}
+
+/// Forgets the keys and the packet number space of an encryption level of the handshake (RFC 9001, section
+/// 4.9).
+pub(crate) fn discard_level(
+    level: EncryptionLevel,
+    handshake: &mut Handshake,
+    paths: &mut PathSet,
+) {
+    let initial = paths.initial().id;
+    if paths.discard(SpaceId::of(level, initial)) {
+        handshake.discard(level);
     }
 }

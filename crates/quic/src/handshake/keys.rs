@@ -6,12 +6,14 @@
 use std::time::Duration;
 
 use swiftwater_units::{Instant, PacketNumber, PathId};
+use swiftwater_wire::ErrorCode;
 
 use crate::crypto::{
     ApplicationKeys, CryptoError, EarlyKeys, EncryptionLevel, HeaderKey, KeyPair, Keys, PacketKey,
 };
 
 use super::key_phases::{KeyMarks, KeyPhases, UpdateCause};
+use crate::error::TransportError;
 use crate::idle_memory::IdleMemory;
 
 /// A packet was opened.
@@ -51,6 +53,16 @@ pub(crate) enum OpenError {
 /// There are no keys to protect or to open a packet with.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct KeysUnavailable;
+
+/// Keys that were given up can't be derived again: nothing can be sent or received any more.
+impl From<KeysUnavailable> for TransportError {
+    fn from(_: KeysUnavailable) -> Self {
+        Self::new(
+            ErrorCode::INTERNAL_ERROR,
+            "the TLS session does not derive the keys again",
+        )
+    }
+}
 
 /// What names a packet to packet protection.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use swiftwater_units::{Instant, PathId};
-use swiftwater_wire::ConnectionId;
+use swiftwater_wire::{ConnectionId, ResetToken};
 
 use crate::idle_memory::IdleMemory;
 use crate::space::{HandshakeSpaces, Space, SpaceId};
@@ -42,6 +42,16 @@ impl PathSet {
     }
 
     pub(crate) fn primary_mut(&mut self) -> &mut PathState {
+        &mut self.primary
+    }
+
+    /// The path of the handshake, on which packets of the Initial and Handshake spaces travel (path ID 0).
+    pub(crate) fn initial(&self) -> &PathState {
+        &self.primary
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn initial_mut(&mut self) -> &mut PathState {
         &mut self.primary
     }
 
@@ -84,10 +94,25 @@ impl PathSet {
         owner.map_or(self.primary.id, |path| path.id)
     }
 
+    /// True if `token` is a stateless reset token of the peer's (RFC 9000, section 10.3.1).
+    pub(crate) fn is_reset_token(&self, token: &ResetToken) -> bool {
+        self.iter()
+            .any(|path| path.cids.remote.is_reset_token(token))
+    }
+
     /// The longest probe timeout of all paths, for what concerns the connection as a whole.
     pub(crate) fn longest_pto(&self, max_ack_delay: Duration) -> Duration {
         let ptos = self.iter().map(|path| path.pto(max_ack_delay));
         ptos.max().unwrap_or(max_ack_delay)
+    }
+
+    /// The longest probe timeout of paths in use, and of those in use before while packets may still
+    /// come from there: how long packets that were sent until now may be under way.
+    pub(crate) fn longest_recent_pto(&self, max_ack_delay: Duration) -> Duration {
+        let candidates = self.iter().flat_map(|path| path.link.candidates.iter());
+        let previous = candidates.filter_map(|path| path.kept.as_ref());
+        let ptos = previous.map(|kept| kept.recovery.pto_base() + max_ack_delay);
+        ptos.fold(self.longest_pto(max_ack_delay), Duration::max)
     }
 
     /// The longest smoothed RTT of all paths.

@@ -3,9 +3,9 @@
 use swiftwater_units::Instant;
 
 use crate::path::{Address, CandidatePath, Role};
+use crate::reception::Origin;
 
 use super::super::Connection;
-use super::super::receive::Origin;
 use super::amplification;
 
 impl Connection {

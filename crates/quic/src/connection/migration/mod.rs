@@ -20,9 +20,9 @@ use swiftwater_wire::ErrorCode;
 use crate::error::{ConnectionError, TransportError};
 use crate::observe::Observation;
 use crate::path::{AckedDatagramSize, Address, Amplification, Answered, CandidatePath, Kept, Role};
+use crate::reception::Origin;
 
 use super::Connection;
-use super::receive::Origin;
 use crate::events::Event;
 
 /// Probe timeouts for which the previous path is kept: late packets and challenges still come.
@@ -38,19 +38,6 @@ impl Connection {
     /// of which nothing is known (RFC 9000, section 8.2.4).
     fn probing_pto(&self) -> Duration {
         self.longest_pto().max(self.identity.config.initial_rtt * 3)
-    }
-
-    /// The longest probe timeout of paths in use, and of those in use before while packets may still
-    /// come from there: how long packets that were sent until now may be under way.
-    pub(super) fn longest_recent_pto(&self) -> Duration {
-        let max_ack_delay = self.peer_max_ack_delay();
-        let candidates = self
-            .paths
-            .iter()
-            .flat_map(|path| path.link.candidates.iter());
-        let previous = candidates.filter_map(|path| path.kept.as_ref());
-        let ptos = previous.map(|kept| kept.recovery.pto_base() + max_ack_delay);
-        ptos.fold(self.longest_pto(), Duration::max)
     }
 
     /// A PATH_CHALLENGE arrived. It is echoed on the path that it came from, and nowhere else
