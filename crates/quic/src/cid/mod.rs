@@ -18,6 +18,10 @@ use crate::crypto::EndpointKey;
 pub use quic_lb::{QuicLbCids, QuicLbCodec, QuicLbError, QuicLbFormat, QuicLbId};
 pub(crate) use source::CidSource;
 
+/// Length of the random destination of a client's first Initial; 8 at least (RFC 9000, section
+/// 7.2).
+pub(crate) const FIRST_DST_CID_LEN: usize = 8;
+
 /// Makes the connection IDs of an endpoint, or of all workers and hosts that share an address.
 pub trait ConnectionIdGenerator: Send + Sync + fmt::Debug {
     /// Length of every ID, 0 to 20 bytes: the endpoint finds IDs in short headers by it.

@@ -4,25 +4,24 @@
 use std::net::IpAddr;
 
 use swiftwater_units::Instant;
-use swiftwater_wire::{ErrorCode, TransportParameters};
+use swiftwater_wire::ErrorCode;
 
 use crate::address_token::issue_address_token;
 use crate::control::{ControlKey, ControlValue};
 use crate::crypto::EncryptionLevel;
-use crate::error::TransportError;
-use crate::establishment::discard_level;
+use crate::error::{ConnectionError, TransportError};
+use crate::establishment::{Conclusion, PeerParameters, discard_level};
 use crate::handshake::Progress;
 use crate::observe::Observation;
 
 use super::Connection;
 use crate::events::{EndpointEvent, Event};
-use crate::identity::{Identity, Start};
 
 impl Connection {
     /// A client starts its TLS session.
     pub(super) fn start_handshake(&mut self, now: Instant) {
         match self.handshake.start() {
-            Ok(progress) if progress.early_keys => self.offer_early_data(),
+            Ok(progress) if progress.early_keys => self.early_data_exchange(now).offer(),
             Ok(_) => {}
             Err(error) => self.fail(now, error),
         }
@@ -40,7 +39,7 @@ impl Connection {
                 .observe(now, &Observation::VersionChosen { original, version });
         }
         if progress.new_keys && self.identity.side.is_server() {
-            self.on_server_keys(now, progress.early_keys)?;
+            self.on_server_keys(now, progress)?;
         }
         if progress.completed {
             self.on_handshake_complete(now)?;
@@ -51,8 +50,30 @@ impl Connection {
         Ok(())
     }
 
+    /// A server has new keys: with those of 1-RTT packets it may send.
+    fn on_server_keys(&mut self, now: Instant, progress: Progress) -> Result<(), TransportError> {
+        let handshake = &self.handshake;
+        if !handshake.keys().has(EncryptionLevel::OneRtt) || handshake.are_parameters_in_use() {
+            return Ok(());
+        }
+        self.use_peer_parameters()?;
+        let start = self.identity.start.as_deref();
+        let half_rtt = start.is_some_and(|start| start.half_rtt);
+        self.early_data_exchange(now)
+            .on_server_keys(progress.early_keys, half_rtt);
+        Ok(())
+    }
+
     fn on_handshake_complete(&mut self, now: Instant) -> Result<(), TransportError> {
-        if !self.conclude_early_data(now)? {
+        if self.early_data_exchange(now).conclude()? == Conclusion::Lost {
+            self.close_with(
+                now,
+                TransportError::new(
+                    ErrorCode::NO_ERROR,
+                    "early data were rejected and can't be sent anew",
+                ),
+                ConnectionError::EarlyDataLost,
+            );
             return Ok(());
         }
         self.use_peer_parameters()?;
@@ -108,66 +129,22 @@ impl Connection {
         self.probe_preferred_address(now);
     }
 
-    /// Puts the peer's transport parameters to use once they are verified.
-    pub(super) fn apply_peer_parameters(&mut self) -> Result<(), TransportError> {
-        let (Some(peer), Some(start)) = (self.handshake.peer_parameters(), &self.identity.start)
-        else {
+    /// Puts the peer's transport parameters to use, if they are not in use yet.
+    fn use_peer_parameters(&mut self) -> Result<(), TransportError> {
+        if self.handshake.are_parameters_in_use() {
             return Ok(());
+        }
+        let mut parameters = PeerParameters {
+            identity: &self.identity,
+            handshake: &mut self.handshake,
+            path: self.paths.initial_mut(),
+            streams: &mut self.streams,
+            datagrams: &mut self.datagrams,
+            policies: &mut self.policies,
+            lifecycle: &mut self.lifecycle,
         };
-        verify_connection_ids(&self.identity, start, peer)?;
-        self.streams.set_peer_parameters(peer);
-        self.datagrams.set_peer_limit(peer.max_datagram_frame_size);
-        self.policies.ack_asked.set_peer_min(peer.min_ack_delay);
-        if let Some(feedback) = &mut self.policies.feedback {
-            feedback.set_peer_limit(peer.max_feedback_size);
-        }
-        self.lifecycle.set_idle_timeout(
-            self.identity.config.max_idle_timeout,
-            Some(peer.max_idle_timeout),
-        );
-        let path = self.paths.initial_mut();
-        path.cids.local.set_limit(peer.active_connection_id_limit);
-        if let Some(token) = peer.stateless_reset_token {
-            path.cids.remote.set_handshake_token(token);
-        }
-        if let Some(preferred) = &peer.preferred_address {
-            let (cid, token) = (preferred.cid, preferred.reset_token);
-            path.cids.remote.add_preferred(cid, token);
-        }
-        path.link.mtu.set_peer_limit(peer.max_udp_payload_size);
+        parameters.apply()?;
         self.connection_ids().sync_reset_tokens();
         Ok(())
     }
-}
-
-/// Checks the connection IDs that the peer's transport parameters repeat (RFC 9000, section 7.3).
-fn verify_connection_ids(
-    identity: &Identity,
-    start: &Start,
-    peer: &TransportParameters,
-) -> Result<(), TransportError> {
-    let bad = |reason: &str| {
-        let code = ErrorCode::TRANSPORT_PARAMETER_ERROR;
-        Err(TransportError::new(code, reason.to_owned()))
-    };
-    if peer.initial_source_connection_id.is_none()
-        || peer.initial_source_connection_id != identity.peer_handshake_cid
-    {
-        return bad("initial_source_connection_id is not the one that was used");
-    }
-    if identity.side.is_server() {
-        return Ok(());
-    }
-    if peer.original_destination_connection_id != Some(start.original_dst_cid) {
-        return bad("original_destination_connection_id is not the one that was used");
-    }
-    if peer.retry_source_connection_id != start.retry_src_cid {
-        return bad("retry_source_connection_id is not the one that was used");
-    }
-    let uses_cids = (identity.peer_handshake_cid).is_some_and(|cid| !cid.is_empty());
-    if peer.preferred_address.is_some() && !uses_cids {
-        // RFC 9000, section 18.2.
-        return bad("preferred_address from a server without connection IDs");
-    }
-    Ok(())
 }

@@ -209,7 +209,6 @@ impl Connection {
         path: PathId,
     ) -> Option<(Transmission<'_>, &mut Workspace)> {
         let max_ack_delay = self.peer_max_ack_delay();
-        let may_send_one_rtt = self.may_send_one_rtt();
         let (path, handshake_spaces) = self.paths.with_handshake_spaces(path)?;
         let transmission = Transmission {
             now,
@@ -224,7 +223,6 @@ impl Connection {
             lifecycle: &mut self.lifecycle,
             monitor: &mut self.monitor,
             max_ack_delay,
-            may_send_one_rtt,
         };
         Some((transmission, &mut self.workspace))
     }

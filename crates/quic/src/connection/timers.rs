@@ -34,7 +34,7 @@ impl Connection {
             return self.lifecycle.end();
         }
         let deadlines = self.deadlines();
-        let mut next = deadlines.of_paths(self.may_send_one_rtt());
+        let mut next = deadlines.of_paths(self.handshake.may_send_one_rtt());
         let mut consider = |deadline: Option<Instant>| {
             if let Some(at) = deadline {
                 next = Some(next.map_or(at, |next: Instant| next.min(at)));

@@ -8,8 +8,8 @@ use swiftwater_units::{Instant, Side};
 use swiftwater_wire::ConnectionId;
 
 use super::routing::ConnectionHandle;
-use super::{Endpoint, FIRST_DST_CID_LEN, parameters};
-use crate::cid::random_cid;
+use super::{Endpoint, parameters};
+use crate::cid::{FIRST_DST_CID_LEN, random_cid};
 use crate::config::ClientConfig;
 use crate::connection::Connection;
 use crate::connection_setup::ConnectionSetup;

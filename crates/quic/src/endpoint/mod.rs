@@ -46,10 +46,6 @@ pub use accept::{AcceptDecision, AcceptPolicy, Incoming};
 pub use routing::ConnectionHandle;
 pub use stats::EndpointStats;
 
-/// Length of the random destination of a client's first Initial; 8 at least (RFC 9000, section
-/// 7.2).
-pub(crate) const FIRST_DST_CID_LEN: usize = 8;
-
 /// Sorts datagrams to connections and decides about those that belong to none.
 ///
 /// Deterministic: the same configuration, seed and calls give the same results.

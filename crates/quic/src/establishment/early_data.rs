@@ -13,9 +13,7 @@ use crate::observe::Observation;
 pub(crate) struct EarlyData {
     /// What a client keeps to until it knows better.
     pub(crate) offered: Option<Box<Offer>>,
-    pub(crate) outcome: Option<EarlyDataOutcome>,
-    /// The peer's transport parameters are in use.
-    pub(crate) parameters_applied: bool,
+    outcome: Option<EarlyDataOutcome>,
 }
 
 /// What a client's early data rely on.

@@ -1,13 +1,20 @@
-//! What only the establishment of a connection needs: early data, packets whose keys are not there yet,
-//! and the means that speed the handshake up.
+//! Connection establishment (RFC 9000, section 7; RFC 9001, section 4): early data, packets whose keys are not
+//! there yet, the means that speed the handshake up, Retry and Version Negotiation, the peer's transport
+//! parameters.
 
 mod buffered_packets;
 mod early_data;
+mod early_data_exchange;
+mod first_flight;
 mod handshake_speedup;
+mod peer_parameters;
 
 pub(crate) use buffered_packets::BufferedPackets;
-pub(crate) use early_data::{EarlyData, Offer, is_allowed};
+pub(crate) use early_data::{EarlyData, is_allowed};
+pub(crate) use early_data_exchange::{Conclusion, EarlyDataExchange};
+pub(crate) use first_flight::{FirstFlight, ServerAnswer};
 pub(crate) use handshake_speedup::{HandshakeSpeedup, PROBES};
+pub(crate) use peer_parameters::PeerParameters;
 
 use crate::config::TransportConfig;
 use crate::crypto::EncryptionLevel;

@@ -80,6 +80,8 @@ pub(crate) struct Handshake {
     /// The peer's transport parameters, until the connection is first idle.
     peer_parameters: Option<Box<TransportParameters>>,
     peer_terms: Option<PeerTerms>,
+    /// The peer's transport parameters are in use.
+    parameters_in_use: bool,
     complete: bool,
     confirmed: bool,
 }
@@ -101,6 +103,7 @@ impl IdleMemory for Handshake {
             protection,
             peer_parameters,
             peer_terms: _,
+            parameters_in_use: _,
             complete: _,
             confirmed,
         } = self;
@@ -173,6 +176,7 @@ impl Handshake {
             protection: Protection::new(initial_keys),
             peer_parameters: None,
             peer_terms: None,
+            parameters_in_use: false,
             complete: false,
             confirmed: false,
         }
@@ -243,6 +247,22 @@ impl Handshake {
     /// What matters of them as long as the connection lasts.
     pub(crate) fn peer_terms(&self) -> Option<&PeerTerms> {
         self.peer_terms.as_ref()
+    }
+
+    /// True once the peer's transport parameters are in use.
+    pub(crate) fn are_parameters_in_use(&self) -> bool {
+        self.parameters_in_use
+    }
+
+    /// The peer's transport parameters are in use from now on.
+    pub(crate) fn set_parameters_in_use(&mut self) {
+        self.parameters_in_use = true;
+    }
+
+    /// True if 1-RTT packets can be opened by the peer, or soon will be: a client waits for the handshake, a
+    /// server may send as soon as it has the keys (RFC 9001, section 5.7).
+    pub(crate) fn may_send_one_rtt(&self) -> bool {
+        self.complete || (self.side.is_server() && self.parameters_in_use)
     }
 
     /// The server's transport parameters in the session whose early data we offer; `None` if there

@@ -111,7 +111,9 @@ impl Transmission<'_> {
     fn can_seal(&self, level: EncryptionLevel) -> bool {
         match level {
             EncryptionLevel::ZeroRtt => self.handshake.may_send_early_data(),
-            EncryptionLevel::OneRtt => self.may_send_one_rtt && self.handshake.keys().has(level),
+            EncryptionLevel::OneRtt => {
+                self.handshake.may_send_one_rtt() && self.handshake.keys().has(level)
+            }
             EncryptionLevel::Initial | EncryptionLevel::Handshake => {
                 self.handshake.keys().has(level)
             }

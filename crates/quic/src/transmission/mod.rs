@@ -51,8 +51,6 @@ pub(crate) struct Transmission<'a> {
     pub(crate) monitor: &'a mut Monitor,
     /// The delay that the peer may add to acknowledgements.
     pub(crate) max_ack_delay: Duration,
-    /// The peer can make sense of 1-RTT packets, or will be able to soon.
-    pub(crate) may_send_one_rtt: bool,
 }
 
 impl Transmission<'_> {
