@@ -11,7 +11,7 @@ use swiftwater_wire::ConnectionId;
 use crate::cid::CidSource;
 use crate::config::TransportConfig;
 use crate::crypto::EndpointKey;
-use crate::transmit::LocalAddress;
+use crate::transmit::{LocalAddress, PathAddress};
 
 use crate::random::Random;
 
@@ -46,6 +46,21 @@ pub(crate) enum HandshakeAddress {
         /// The server's address.
         local: Option<LocalAddress>,
     },
+}
+
+impl HandshakeAddress {
+    /// What matters later of the `address` of the handshake; `has_preferred` if a server declared a preferred
+    /// address.
+    pub(crate) fn of(side: Side, address: &PathAddress, has_preferred: bool) -> Self {
+        match side {
+            Side::Client => Self::Client {
+                remote: address.remote,
+            },
+            Side::Server => Self::Server {
+                local: has_preferred.then_some(address.local),
+            },
+        }
+    }
 }
 
 impl Identity {

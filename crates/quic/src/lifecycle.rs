@@ -29,6 +29,50 @@ impl CloseFrame {
     }
 }
 
+/// How a connection is terminated (RFC 9000, section 10).
+#[derive(Debug)]
+pub(crate) enum Termination {
+    /// This end closes, with a CONNECTION_CLOSE (section 10.2.1).
+    Closing {
+        frame: CloseFrame,
+        reason: ConnectionError,
+    },
+    /// The peer closed or reset: nothing is sent any more (sections 10.2.2 and 10.3).
+    Draining { reason: ConnectionError },
+    /// At once and silently, as on an idle timeout (section 10.1).
+    Silent { reason: ConnectionError },
+}
+
+impl Termination {
+    /// Closes because of `error`.
+    pub(crate) fn error(error: TransportError) -> Self {
+        Self::Closing {
+            reason: ConnectionError::Transport(error.clone()),
+            frame: CloseFrame::Transport(error),
+        }
+    }
+
+    /// Closes for the application.
+    pub(crate) fn application(code: u64, reason: &[u8]) -> Self {
+        Self::Closing {
+            frame: CloseFrame::Application {
+                code,
+                reason: reason.to_vec(),
+            },
+            reason: ConnectionError::LocallyClosed { code },
+        }
+    }
+
+    /// Why.
+    pub(crate) fn reason(&self) -> &ConnectionError {
+        match self {
+            Self::Closing { reason, .. } | Self::Draining { reason } | Self::Silent { reason } => {
+                reason
+            }
+        }
+    }
+}
+
 /// The local end closed; incoming packets are answered with the close again.
 #[derive(Debug)]
 pub(crate) struct Closing {
@@ -166,15 +210,51 @@ impl Lifecycle {
         }
     }
 
-    /// Closes: `frame` is sent, and again in answer to what arrives until `until`.
-    pub(crate) fn start_closing(&mut self, frame: CloseFrame, until: Instant) {
-        self.state = State::Closing(Box::new(Closing {
-            frame,
-            until,
-            pending: true,
-            received: 0,
-            answer_at: 1,
-        }));
+    /// Terminates the connection, as far as it has not ended before; closing and draining last until `until`. True
+    /// if it is to be drained at once.
+    pub(crate) fn terminate(&mut self, termination: Termination, until: Instant) -> bool {
+        let is_open = self.is_open();
+        let reason = match termination {
+            Termination::Closing { frame, reason } => {
+                if is_open {
+                    self.state = State::Closing(Box::new(Closing {
+                        frame,
+                        until,
+                        pending: true,
+                        received: 0,
+                        answer_at: 1,
+                    }));
+                }
+                reason
+            }
+            Termination::Draining { reason } => {
+                self.start_draining(until);
+                reason
+            }
+            Termination::Silent { reason } => {
+                self.reason.get_or_insert_with(|| Box::new(reason));
+                return true;
+            }
+        };
+        self.reason.get_or_insert_with(|| Box::new(reason));
+        false
+    }
+
+    /// Sends nothing any more, until `until`, or until closing was to end.
+    fn start_draining(&mut self, until: Instant) {
+        let until = match &self.state {
+            State::Open => until,
+            State::Closing(closing) => closing.until,
+            State::Draining { .. } | State::Drained => return,
+        };
+        self.state = State::Draining { until };
+    }
+
+    /// Closing or draining is over; false if it was over before.
+    pub(crate) fn drain(&mut self) -> bool {
+        let is_first = !self.is_drained();
+        self.state = State::Drained;
+        is_first
     }
 
     /// The close to send now.

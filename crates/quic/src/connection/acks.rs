@@ -86,7 +86,7 @@ impl Connection {
                 .follow_congestion_window(least.get(), cwnd.get());
         }
         self.route_facts(now, id, path);
-        let horizon = now - self.pto(path) * REMEMBER_LOST_PTOS;
+        let horizon = now - self.paths.pto(path, self.peer_max_ack_delay()) * REMEMBER_LOST_PTOS;
         if let Some(space) = self.paths.space_mut(id) {
             space.ledger.forget(horizon);
         }

@@ -11,6 +11,7 @@ use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PacketCount, PathId, 
 use crate::crypto::CryptoError;
 use crate::datagrams::{DatagramOptions, ReceivedDatagram};
 use crate::error::{ConnectionError, ReadError, SendDatagramError, WriteError};
+use crate::lifecycle::Termination;
 use crate::path::PathState;
 use crate::policy::{ConfigureError, Hints, Occasion, PathPreference};
 use crate::streams::{Expiry, Priority, RangeHints, ReadChunk, ReadOutcome, Streams};
@@ -138,7 +139,10 @@ impl Connection {
     /// Closes with the application's `code` (below 2^62) and `reason`, which is cut to what fits in
     /// a packet.
     pub fn close(&mut self, now: Instant, code: u64, reason: &[u8]) {
-        self.close_for_application(now, code.min((1 << 62) - 1), reason);
+        self.terminate(
+            now,
+            Termination::application(code.min((1 << 62) - 1), reason),
+        );
     }
 
     /// Sets what schedulers see as status and cost of `path`; false if it is not open.

@@ -8,6 +8,7 @@ use crate::control::{BlockedReport, ControlKey};
 use crate::crypto::EncryptionLevel;
 use crate::error::{ConnectionError, TransportError};
 use crate::establishment;
+use crate::lifecycle::Termination;
 use crate::reception::Origin;
 use crate::space::SpaceId;
 
@@ -235,7 +236,7 @@ impl Connection {
                 reason: reason.to_vec(),
             },
         };
-        self.start_draining(now, reason);
+        self.terminate(now, Termination::Draining { reason });
     }
 
     /// After we closed, only the peer's close still counts: it ends the exchange.
@@ -244,7 +245,8 @@ impl Connection {
             .map_while(Result::ok)
             .any(|(_, frame)| matches!(frame, Frame::ConnectionClose(_)));
         if closes {
-            self.start_draining(now, ConnectionError::Reset);
+            let reason = ConnectionError::Reset;
+            self.terminate(now, Termination::Draining { reason });
             self.monitor
                 .dropped(now, "arrived after the connection closed");
         }

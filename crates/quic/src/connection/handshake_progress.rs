@@ -12,6 +12,7 @@ use crate::crypto::EncryptionLevel;
 use crate::error::{ConnectionError, TransportError};
 use crate::establishment::{Conclusion, PeerParameters, discard_level};
 use crate::handshake::Progress;
+use crate::lifecycle::{CloseFrame, Termination};
 use crate::observe::Observation;
 
 use super::Connection;
@@ -66,14 +67,12 @@ impl Connection {
 
     fn on_handshake_complete(&mut self, now: Instant) -> Result<(), TransportError> {
         if self.early_data_exchange(now).conclude()? == Conclusion::Lost {
-            self.close_with(
-                now,
-                TransportError::new(
-                    ErrorCode::NO_ERROR,
-                    "early data were rejected and can't be sent anew",
-                ),
-                ConnectionError::EarlyDataLost,
+            let error = TransportError::new(
+                ErrorCode::NO_ERROR,
+                "early data were rejected and can't be sent anew",
             );
+            let (frame, reason) = (CloseFrame::Transport(error), ConnectionError::EarlyDataLost);
+            self.terminate(now, Termination::Closing { frame, reason });
             return Ok(());
         }
         self.use_peer_parameters()?;

@@ -112,15 +112,11 @@ impl Connection {
                 cids: setup.cids,
                 random,
                 peer_handshake_cid: side.is_server().then_some(setup.remote_cid),
-                handshake_address: if side.is_client() {
-                    HandshakeAddress::Client {
-                        remote: setup.address.remote,
-                    }
-                } else {
-                    HandshakeAddress::Server {
-                        local: setup.preferred_cid.map(|_| setup.address.local),
-                    }
-                },
+                handshake_address: HandshakeAddress::of(
+                    side,
+                    &setup.address,
+                    setup.preferred_cid.is_some(),
+                ),
                 token_ip: (setup.issues_tokens).then(|| setup.address.remote.ip()),
                 start: Some(Box::new(Start {
                     original_dst_cid: setup.original_dst_cid,
@@ -147,7 +143,7 @@ impl Connection {
         let beginning = Beginning {
             identity: &self.identity,
             handshake: &self.handshake,
-            path: self.paths.primary(),
+            path: self.paths.initial(),
             versions,
             parameters,
         };
@@ -161,7 +157,7 @@ impl Connection {
         level: EncryptionLevel,
         number: swiftwater_units::PacketNumber,
     ) {
-        let id = SpaceId::of(level, self.paths.primary().id);
+        let id = SpaceId::of(level, self.paths.initial().id);
         if let Some(space) = self.paths.space_mut(id) {
             space.ledger.start_at(number);
         }

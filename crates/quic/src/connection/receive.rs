@@ -8,6 +8,7 @@ use swiftwater_wire::{PacketType, PartialHeader, ResetToken};
 use crate::crypto::EncryptionLevel;
 use crate::datagram_size::MIN_STATELESS_RESET;
 use crate::error::{ConnectionError, TransportError};
+use crate::lifecycle::Termination;
 use crate::monitor::CurrentPacket;
 use crate::path::Address;
 use crate::reception::{OpenedPacket, Origin, ProtectedPacket, Received, Reception};
@@ -46,7 +47,8 @@ impl Connection {
         {
             // No packet could be opened: noise, or a stateless reset, whatever the header looks like
             // (RFC 9000, section 10.3.1).
-            self.start_draining(now, ConnectionError::Reset);
+            let reason = ConnectionError::Reset;
+            self.terminate(now, Termination::Draining { reason });
         }
         while let Some(packets) = self.establishment.buffered.take_retry() {
             for mut buffered in packets {

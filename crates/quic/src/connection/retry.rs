@@ -5,6 +5,7 @@ use swiftwater_wire::PartialHeader;
 
 use crate::error::ConnectionError;
 use crate::establishment::{FirstFlight, ServerAnswer};
+use crate::lifecycle::Termination;
 use crate::space::SpaceId;
 
 use super::Connection;
@@ -30,7 +31,8 @@ impl Connection {
             Ok(ServerAnswer::Retry) => self.repeat_early_data(now),
             Ok(ServerAnswer::OtherVersion) => self.early_data_exchange(now).withdraw(),
             Ok(ServerAnswer::NoCommonVersion) => {
-                self.close_silently(now, ConnectionError::VersionMismatch);
+                let reason = ConnectionError::VersionMismatch;
+                self.terminate(now, Termination::Silent { reason });
             }
             Err(error) => self.fail(now, error),
         }

@@ -7,6 +7,7 @@ use swiftwater_units::Instant;
 use crate::deadlines::Deadlines;
 use crate::error::ConnectionError;
 use crate::establishment::PROBES;
+use crate::lifecycle::Termination;
 use crate::observe::{LossTimer, Observation};
 use crate::space::SpaceId;
 
@@ -65,10 +66,12 @@ impl Connection {
             return;
         }
         if due(self.deadlines().handshake()) {
-            return self.close_silently(now, ConnectionError::HandshakeTimedOut);
+            let reason = ConnectionError::HandshakeTimedOut;
+            return self.terminate(now, Termination::Silent { reason });
         }
         if due(self.deadlines().idle()) {
-            return self.close_silently(now, ConnectionError::TimedOut);
+            let reason = ConnectionError::TimedOut;
+            return self.terminate(now, Termination::Silent { reason });
         }
         self.detect_stopped_driver(now);
         self.handshake.keys_mut().expire_previous(now);
@@ -139,16 +142,17 @@ impl Connection {
             return false;
         }
         let over = |deadline: Option<Instant>| deadline.is_some_and(|at| at < now);
-        if !self.lifecycle.is_open() {
+        let reason = if !self.lifecycle.is_open() {
             return false;
         } else if over(self.deadlines().handshake()) {
-            self.close_silently(now, ConnectionError::HandshakeTimedOut);
+            ConnectionError::HandshakeTimedOut
         } else if over(self.deadlines().idle()) {
-            self.close_silently(now, ConnectionError::TimedOut);
+            ConnectionError::TimedOut
         } else {
             self.detect_stopped_driver(now);
             return false;
-        }
+        };
+        self.terminate(now, Termination::Silent { reason });
         true
     }
 

@@ -6,6 +6,7 @@ use swiftwater_wire::ErrorCode;
 
 use crate::error::{ConnectionError, TransportError};
 use crate::handshake::{KeysUnavailable, UpdateCause};
+use crate::lifecycle::Termination;
 use crate::observe::{Observation, Owner};
 use crate::policy::Occasion;
 use crate::policy_host::{Scheduled, Waiting};
@@ -26,7 +27,8 @@ impl Connection {
     ) -> Option<Transmit> {
         if self.paths.are_numbers_exhausted() {
             // Not even a close may follow (RFC 9000, section 12.3).
-            self.close_silently(now, ConnectionError::PacketNumbersExhausted);
+            let reason = ConnectionError::PacketNumbersExhausted;
+            self.terminate(now, Termination::Silent { reason });
             return None;
         }
         if !self.lifecycle.is_open() {

@@ -100,6 +100,16 @@ impl PathSet {
             .any(|path| path.cids.remote.is_reset_token(token))
     }
 
+    /// The probe timeout of a path without back-off (RFC 9002, section 6.2.1); the longest of all while the
+    /// path is not open.
+    pub(crate) fn pto(&self, id: PathId, max_ack_delay: Duration) -> Duration {
+        let path = self.get(id);
+        path.map_or_else(
+            || self.longest_pto(max_ack_delay),
+            |path| path.pto(max_ack_delay),
+        )
+    }
+
     /// The longest probe timeout of all paths, for what concerns the connection as a whole.
     pub(crate) fn longest_pto(&self, max_ack_delay: Duration) -> Duration {
         let ptos = self.iter().map(|path| path.pto(max_ack_delay));

@@ -18,6 +18,7 @@ use swiftwater_units::Instant;
 use swiftwater_wire::ErrorCode;
 
 use crate::error::{ConnectionError, TransportError};
+use crate::lifecycle::Termination;
 use crate::observe::Observation;
 use crate::path::{AckedDatagramSize, Address, Amplification, Answered, CandidatePath, Kept, Role};
 use crate::reception::Origin;
@@ -364,7 +365,8 @@ impl Connection {
         } else if is_known {
             self.leave_narrow_path(now);
         } else {
-            self.close_silently(now, ConnectionError::TimedOut);
+            let reason = ConnectionError::TimedOut;
+            self.terminate(now, Termination::Silent { reason });
         }
     }
 
