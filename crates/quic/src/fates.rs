@@ -135,10 +135,8 @@ impl Fates<'_> {
         number: PacketNumber,
         fate: Fate,
     ) {
-        let Some(path) = self.paths.path_for(id).map(|path| path.id) else {
-            return;
-        };
-        let Some(space) = self.paths.space_mut(id) else {
+        let path = self.paths.path_for(id).map(|path| path.id);
+        let (Some(path), Some(space)) = (path, self.paths.space_mut(id)) else {
             return;
         };
         let Some(packet) = space.ledger.packet(number) else {

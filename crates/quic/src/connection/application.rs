@@ -263,7 +263,7 @@ impl Connection {
         self.handshake.session()?.alpn()
     }
 
-    /// The name of the server that the client wants, once known.
+    /// The server name that the client asks for, once it has arrived.
     pub fn server_name(&self) -> Option<&str> {
         self.handshake.session()?.server_name()
     }

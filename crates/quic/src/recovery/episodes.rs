@@ -69,7 +69,7 @@ impl Episodes {
         }
     }
 
-    /// The peer's address changed: what was sent before no longer tells about the path. Episodes
+    /// The peer's address changed: what was sent before says nothing about the path any more. Episodes
     /// keep their numbering.
     pub(super) fn reset(&mut self) {
         self.period = self.period.saturating_add(1);

@@ -290,7 +290,7 @@ impl PathRecovery {
             .on_max_datagram_size_change(&mut self.settings.env(rng));
     }
 
-    /// When the controller wants to be called next.
+    /// When the controller asks to be called next.
     pub(crate) fn next_controller_timer(&self) -> Option<Instant> {
         let due = self.controller.next_timer()?;
         Some(self.controller_not_before.map_or(due, |at| due.max(at)))

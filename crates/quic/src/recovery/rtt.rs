@@ -52,8 +52,8 @@ impl RttEstimator {
         }
     }
 
-    /// What was known holds again, but of packets sent before `now` nobody knows which way they
-    /// went. `interim` is the estimator that was used meanwhile; its samples stay in the mean.
+    /// What was known holds again, but which way packets sent before `now`
+    /// went is unknown. `interim` is the estimator that was used meanwhile; its samples stay in the mean.
     pub(super) fn resumed(mut self, now: Instant, interim: &Self) -> Self {
         self.valid_from = now;
         self.total = interim.total;

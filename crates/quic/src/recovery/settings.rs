@@ -46,7 +46,7 @@ impl Settings {
         self.packet().times(2)
     }
 
-    /// As configured, or what the algorithm wants, or RFC 9002, section 7.2.
+    /// As configured, or as the algorithm asks, or as in RFC 9002, section 7.2.
     fn first_window(&self) -> ByteCount {
         let packet = self.packet();
         let usual = packet

@@ -8,7 +8,7 @@ use crate::recovery::AckedPacket;
 
 use super::{Entry, Ledger, State};
 
-/// What one ACK frame newly told about the ledger's packets. Its vectors are scratch space that
+/// Which packets of the ledger one ACK frame newly acknowledges. Its vectors are scratch space that
 /// the caller keeps.
 #[derive(Debug, Default)]
 pub(crate) struct AckOutcome {
