@@ -63,6 +63,7 @@ mod ranges;
 mod reception;
 mod recovery;
 mod space;
+mod statistics;
 mod stats;
 mod streams;
 mod transmission;
@@ -79,7 +80,7 @@ pub use config::{
     AckFrequencyConfig, ClientConfig, EarlyData, EndpointConfig, MtuDiscovery, PreferredAddresses,
     PtoLimit, RetryPolicy, ServerConfig, TransportConfig, Worker,
 };
-pub use connection::{Connection, RecvStream, SendStream};
+pub use connection::Connection;
 pub use datagrams::{DatagramFate, DatagramOptions, ReceivedDatagram};
 pub use endpoint::{
     AcceptDecision, AcceptPolicy, ConnectionHandle, Endpoint, EndpointStats, Incoming, Routed,
@@ -94,8 +95,8 @@ pub use path::{EcnState, MtuState};
 pub use ranges::RangeSet;
 pub use stats::{ConnectionStats, PathStats};
 pub use streams::{
-    Chunk, Expiry, Priority, RangeHints, ReadChunk, ReadOutcome, RepairStats, StreamEvent,
-    StreamHasher, StreamMap,
+    Chunk, Expiry, Priority, RangeHints, ReadChunk, ReadOutcome, RecvStream, RepairStats,
+    SendStream, StreamEvent, StreamHasher, StreamMap,
 };
 pub use swiftwater_congestion as congestion;
 pub use swiftwater_units as units;

@@ -9,6 +9,9 @@ use crate::crypto::EncryptionLevel;
 use crate::error::{ConnectionError, TransportError};
 use crate::liveness::Liveness;
 
+/// A driver this late was not running: the process was stopped, or the machine.
+pub(crate) const STOPPED_DRIVER: Duration = Duration::from_secs(1);
+
 /// The contents of this end's CONNECTION_CLOSE.
 #[derive(Clone, Debug)]
 pub(crate) enum CloseFrame {
@@ -162,6 +165,15 @@ impl Lifecycle {
     pub(crate) fn keep_alive(&self) -> Option<Duration> {
         let millis = u64::from(self.keep_alive_millis);
         (millis > 0).then(|| Duration::from_millis(millis))
+    }
+
+    /// Takes note if the driver did not run for a while: packets sent before say nothing about the
+    /// path's round-trip time, since their acknowledgements waited to be read. `timer` is when the timer of
+    /// loss detection expires, if it runs.
+    pub(crate) fn detect_stopped_driver(&mut self, now: Instant, timer: Option<Instant>) {
+        if timer.is_some_and(|expires_at| expires_at + STOPPED_DRIVER <= now) {
+            self.running_since = now;
+        }
     }
 
     pub(crate) fn on_received(&mut self, now: Instant) {

@@ -6,9 +6,10 @@ use std::fmt;
 use std::time::Duration;
 
 use swiftwater_units::{ByteCount, Instant, PathId};
+use swiftwater_wire::frame::AckFrequency;
 
 use crate::ack_frequency::{Asked, Granted, offered};
-use crate::config::TransportConfig;
+use crate::config::{AckFrequencyConfig, TransportConfig};
 use crate::control::Control;
 use crate::datagrams::Datagrams;
 use crate::feedback_exchange::FeedbackExchange;
@@ -137,6 +138,22 @@ impl PolicyHost {
                 ..Scheduled::batch(paths.primary().id)
             },
         }
+    }
+
+    /// How often the peer is to be asked to acknowledge, if what suits `path` has changed
+    /// (draft-ietf-quic-ack-frequency).
+    pub(crate) fn ack_frequency_request(
+        &mut self,
+        now: Instant,
+        config: Option<&AckFrequencyConfig>,
+        path: &PathState,
+    ) -> Option<AckFrequency> {
+        let rtt = path.recovery.rtt();
+        if !rtt.has_sample {
+            return None;
+        }
+        let window = path.recovery.cwnd().get() / u64::from(path.link.mtu.current());
+        self.ack_asked.poll(config, now, rtt.smoothed, window)
     }
 
     /// A datagram of `bytes` left on `path`.

@@ -91,6 +91,7 @@ impl RangeSet {
     }
 
     /// Adds one value; false if it was there.
+    #[inline]
     pub fn insert_one(&mut self, n: u64) -> bool {
         if let Some(last) = self.ranges.back_mut()
             && last.end == n

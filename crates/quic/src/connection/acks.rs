@@ -1,8 +1,6 @@
 //! ACK frames and the loss timer: loss detection in their space, then the facts to the owners (RFC 9002,
 //! sections 5 to 7).
 
-use std::time::Duration;
-
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::ErrorCode;
 use swiftwater_wire::frame::Ack;
@@ -33,11 +31,12 @@ impl Connection {
                 "multipath was not negotiated",
             ));
         }
+        let max_ack_delay = self.peer_max_ack_delay();
         let context = AckContext {
             now,
-            ack_delay: self.ack_delay(id, ack.delay),
+            ack_delay: (self.handshake).ack_delay(id.level(), ack.delay, max_ack_delay),
             running_since: self.lifecycle.running_since,
-            max_ack_delay: self.peer_max_ack_delay(),
+            max_ack_delay,
             // A client's Initial ACK doesn't prove that the server validated its address (RFC 9002,
             // section 6.2.1).
             resets_pto: self.identity.side.is_server() || id != SpaceId::Initial,
@@ -61,10 +60,15 @@ impl Connection {
         if has_news {
             self.on_acked_and_lost(now, id, path);
         }
-        if id.is_data() {
-            self.request_ack_frequency(now, path);
-        }
         if let Some(path) = self.paths.get_mut(path) {
+            let config = self.identity.config.ack_frequency.as_ref();
+            if id.is_data()
+                && self.handshake.is_confirmed()
+                && let Some(request) = self.policies.ack_frequency_request(now, config, path)
+            {
+                self.control
+                    .set(ControlKey::AckFrequency, ControlValue::Frequency(request));
+            }
             self.monitor.report_ecn(now, path);
             self.monitor.report_metrics(now, path);
         }
@@ -117,41 +121,6 @@ impl Connection {
         self.route_facts(now, id, path);
         if let Some(path) = self.paths.get(path) {
             self.monitor.report_metrics(now, path);
-        }
-    }
-
-    /// Asks the peer to acknowledge as often as now suits the path, when that has changed
-    /// (draft-ietf-quic-ack-frequency).
-    fn request_ack_frequency(&mut self, now: Instant, path: PathId) {
-        let Some(path) = self.paths.get(path) else {
-            return;
-        };
-        let rtt = path.recovery.rtt();
-        if !rtt.has_sample || !self.handshake.is_confirmed() {
-            return;
-        }
-        let window = path.recovery.cwnd().get() / u64::from(path.link.mtu.current());
-        let config = self.identity.config.ack_frequency.as_ref();
-        let asked = &mut self.policies.ack_asked;
-        if let Some(request) = asked.poll(config, now, rtt.smoothed, window) {
-            self.control
-                .set(ControlKey::AckFrequency, ControlValue::Frequency(request));
-        }
-    }
-
-    /// The peer's `ack_delay` as far as it counts (RFC 9002, section 5.3).
-    fn ack_delay(&self, id: SpaceId, coded: u64) -> Duration {
-        if id == SpaceId::Initial {
-            return Duration::ZERO;
-        }
-        let terms = self.handshake.peer_terms();
-        let exponent = terms.map_or(3, |terms| terms.ack_delay_exponent);
-        let micros = coded.saturating_mul(1 << exponent);
-        let delay = Duration::from_micros(micros);
-        if self.handshake.is_confirmed() {
-            delay.min(self.peer_max_ack_delay())
-        } else {
-            delay
         }
     }
 

@@ -1,20 +1,19 @@
 //! The connection's interface for applications: events, streams, datagrams, statistics.
 
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
 use swiftwater_congestion::Snapshot;
-use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PacketCount, PathId, Side, StreamId};
+use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PathId, Side, StreamId};
 
 use crate::crypto::CryptoError;
 use crate::datagrams::{DatagramOptions, ReceivedDatagram};
-use crate::error::{ConnectionError, ReadError, SendDatagramError, WriteError};
+use crate::error::{ConnectionError, SendDatagramError};
 use crate::lifecycle::Termination;
-use crate::path::PathState;
 use crate::policy::{ConfigureError, Hints, Occasion, PathPreference};
-use crate::streams::{Expiry, Priority, RangeHints, ReadChunk, ReadOutcome, Streams};
+use crate::statistics::{Statistics, path_stats};
+use crate::streams::{RecvStream, SendStream};
 use crate::transmit::PathAddress;
 
 use super::Connection;
@@ -74,20 +73,12 @@ impl Connection {
 
     /// The sending part of stream `id`.
     pub fn send_stream(&mut self, id: StreamId) -> SendStream<'_> {
-        SendStream {
-            id,
-            streams: &mut self.streams,
-            closed: self.lifecycle.reason(),
-        }
+        SendStream::new(id, &mut self.streams, self.lifecycle.reason())
     }
 
     /// The receiving part of stream `id`.
     pub fn recv_stream(&mut self, id: StreamId) -> RecvStream<'_> {
-        RecvStream {
-            id,
-            streams: &mut self.streams,
-            closed: self.lifecycle.reason(),
-        }
+        RecvStream::new(id, &mut self.streams, self.lifecycle.reason())
     }
 
     /// Queues an unreliable datagram (RFC 9221), with default options.
@@ -314,42 +305,20 @@ impl Connection {
 
     /// Counters and measurements. Costs one small allocation.
     pub fn stats(&self) -> ConnectionStats {
-        let mut stats = self.monitor.stats.snapshot(self.lifecycle.started_at());
-        let streams = self.streams.stats();
-        stats.stream_bytes_sent = streams.sent_bytes.into();
-        stats.stream_bytes_retransmitted = streams.retransmitted_bytes.into();
-        stats.stream_bytes_received = streams.received_bytes.into();
-        stats.send_buffered = streams.send_buffered.into();
-        stats.receive_buffered = streams.receive_buffered.into();
-        stats.streams_reset = streams.resets_sent;
-        stats.streams_reset_by_peer = streams.resets_received;
-        stats.streams_expired = streams.expired_streams;
-        stats.expired_bytes = streams.expired_bytes.into();
-        stats.streams_open = streams.open;
-        stats.streams_opened = streams.opened;
-        stats.streams_opened_by_peer = streams.opened_by_peer;
-        stats.flow_blocked = self.monitor.flow_blocked(self.lifecycle.last_packet_at);
-        stats.frames_sent = self.workspace.frames_sent.totals();
-        let spaces = self.paths.spaces();
-        let awaiting = spaces
-            .map(|(_, space)| space.ledger.eliciting_in_flight())
-            .sum();
-        stats.packets_awaiting_acks = PacketCount::new(awaiting);
-        let datagrams = self.datagrams.totals();
-        stats.datagrams_dropped = datagrams.dropped_unread;
-        stats.datagrams_too_large = datagrams.too_large;
-        stats.datagrams_expired = datagrams.expired;
-        stats.datagrams_unsent = self.datagrams.unsent();
-        stats.datagram_bytes_unsent = self.datagrams.unsent_bytes().into();
-        stats.repair = self.streams.repair_stats();
-        stats.reinjector = self.policies.reinjector.report();
-        stats.version = self.handshake.version();
-        stats.peer_max_ack_delay = self.peer_max_ack_delay();
-        stats.key_updates = self.handshake.keys().generation();
-        stats.resumed = self.is_resumed();
-        stats.early_data = self.establishment.early_data.outcome();
-        stats.paths = self.paths.iter().map(path_stats).collect();
-        stats
+        let statistics = Statistics {
+            monitor: &self.monitor,
+            frames_sent: &self.workspace.frames_sent,
+            lifecycle: &self.lifecycle,
+            handshake: &self.handshake,
+            early_data: self.establishment.early_data.outcome(),
+            resumed: self.is_resumed(),
+            streams: &self.streams,
+            datagrams: &self.datagrams,
+            paths: &self.paths,
+            policies: &self.policies,
+            peer_max_ack_delay: self.peer_max_ack_delay(),
+        };
+        statistics.gather()
     }
 
     /// State and totals of one path, `None` if there is no such path. Cheap enough to be sampled
@@ -358,239 +327,20 @@ impl Connection {
     ///
     /// [`Controller::snapshot`]: swiftwater_congestion::Controller::snapshot
     pub fn path_stats(&self, path: PathId) -> Option<PathStats> {
-        self.path_entry(path).map(path_stats)
+        self.paths.get(path).map(path_stats)
     }
 
     /// `smoothed_rtt` of a path, `None` before its first sample. Cheaper than
     /// [`Connection::path_stats`].
     pub fn smoothed_rtt(&self, path: PathId) -> Option<Duration> {
-        let rtt = self.path_entry(path)?.recovery.rtt();
+        let rtt = self.paths.get(path)?.recovery.rtt();
         rtt.has_sample.then_some(rtt.smoothed)
     }
 
     /// What the congestion controller of `path` shows of itself: window, threshold, state and named
     /// values; `None` if there is no such path.
     pub fn controller(&self, path: PathId) -> Option<Snapshot> {
-        self.path_entry(path)
-            .map(|entry| entry.recovery.controller().snapshot())
-    }
-
-    fn path_entry(&self, path: PathId) -> Option<&PathState> {
-        self.paths.get(path)
-    }
-}
-
-fn path_stats(path: &PathState) -> PathStats {
-    let recovery = &path.recovery;
-    let (rtt, totals) = (recovery.rtt(), recovery.stats());
-    let snapshot = recovery.controller().snapshot();
-    PathStats {
-        id: path.id,
-        remote: path.link.address.remote,
-        local: path.link.address.local,
-        validated: path.link.amplification.is_validated(),
-        controller: recovery.controller().name(),
-        congestion_state: snapshot.state,
-        smoothed_rtt: rtt.smoothed,
-        rtt_var: rtt.var,
-        latest_rtt: rtt.latest,
-        min_rtt: if rtt.has_sample {
-            rtt.min
-        } else {
-            std::time::Duration::ZERO
-        },
-        mean_rtt: recovery.mean_rtt(),
-        cwnd: snapshot.cwnd,
-        ssthresh: snapshot.ssthresh,
-        bytes_in_flight: recovery.bytes_in_flight(),
-        pacing_rate: recovery.pacing_rate(),
-        delivery_rate: recovery.delivery_rate(),
-        app_limited: recovery.is_app_limited(),
-        sent_bytes: totals.sent,
-        sent_packets: totals.sent_packets,
-        retransmitted: totals.retransmitted,
-        delivered: totals.delivered,
-        lost_packets: totals.lost_packets,
-        lost_bytes: totals.lost_bytes,
-        spurious_losses: totals.spurious_packets,
-        congestion_events: totals.congestion_events,
-        spurious_events: totals.spurious_events,
-        pto_count: totals.pto_count,
-        ecn: path.link.ecn.is_usable(),
-        ecn_state: path.link.ecn.state(),
-        ecn_ce: path.link.ecn.ce_total().into(),
-        max_datagram_size: path.link.mtu.current(),
-        mtu_state: path.link.mtu.state(),
-        mtu_probes_sent: path.link.mtu.totals().probes_sent,
-        mtu_probes_lost: path.link.mtu.totals().probes_lost,
-        mtu_black_holes: path.link.mtu.totals().black_holes,
-    }
-}
-
-/// The sending part of a stream, borrowed from its connection.
-#[derive(Debug)]
-pub struct SendStream<'a> {
-    id: StreamId,
-    streams: &'a mut Streams,
-    closed: Option<&'a ConnectionError>,
-}
-
-impl SendStream<'_> {
-    /// The stream.
-    pub fn id(&self) -> StreamId {
-        self.id
-    }
-
-    fn check(&self) -> Result<(), WriteError> {
-        self.closed
-            .map_or(Ok(()), |reason| Err(reason.clone().into()))
-    }
-
-    /// Copies from `data` into the stream and returns how many bytes were taken; zero means blocked,
-    /// and [`StreamEvent::Writable`](crate::StreamEvent::Writable) follows.
-    pub fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
-        self.check()?;
-        self.streams.write(self.id, data)
-    }
-
-    /// Like [`SendStream::write`] without a copy: takes bytes off the front of `data`.
-    pub fn write_chunk(&mut self, data: &mut Bytes) -> Result<usize, WriteError> {
-        self.check()?;
-        self.streams.write_chunk(self.id, data)
-    }
-
-    /// How many bytes the peer's limit on this stream (`MAX_STREAM_DATA`) lets be written; zero while it is
-    /// the peer that holds this very stream back.
-    pub fn credit(&self) -> Result<u64, WriteError> {
-        self.check()?;
-        self.streams.stream_credit(self.id)
-    }
-
-    /// How many bytes [`SendStream::write`] would take now: what flow control and the send window leave.
-    pub fn room(&self) -> Result<usize, WriteError> {
-        self.check()?;
-        self.streams.room(self.id)
-    }
-
-    /// Ends the stream after what was written.
-    pub fn finish(&mut self) -> Result<(), WriteError> {
-        self.check()?;
-        self.streams.finish(self.id)
-    }
-
-    /// Abandons the stream with the application's `code`.
-    pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
-        self.check()?;
-        self.streams.reset(self.id, code)
-    }
-
-    /// Abandons the stream with the application's `code`, but for its first `reliable_size` bytes,
-    /// which are still delivered before the peer's reader learns of the reset. More than was written
-    /// counts as all that was written. Can be called again to lower that number, also to nothing with
-    /// [`SendStream::reset`]; a larger one changes nothing, and the first code stays.
-    ///
-    /// Fails with [`WriteError::ResetAtUnsupported`] if the peer does not support
-    /// draft-ietf-quic-reliable-stream-reset; then only [`SendStream::reset`] is possible.
-    pub fn reset_at(&mut self, code: u64, reliable_size: u64) -> Result<(), WriteError> {
-        self.check()?;
-        self.streams.reset_at(self.id, code, reliable_size)
-    }
-
-    /// Sets when the data of the stream is given up if the peer has not acknowledged all of it, the
-    /// end included; `None` (the default) never.
-    /// [`StreamEvent::Expired`](crate::StreamEvent::Expired) reports it.
-    pub fn set_expiry(&mut self, expiry: Option<Expiry>) -> Result<(), WriteError> {
-        self.check()?;
-        self.streams.set_expiry(self.id, expiry)
-    }
-
-    /// Bytes written to the stream that were not sent yet, not even once.
-    pub fn unsent_bytes(&self) -> Result<ByteCount, WriteError> {
-        self.check()?;
-        Ok(self.streams.unsent_bytes(self.id)?.into())
-    }
-
-    /// As [`SendStream::write`], with hints about the bytes that are taken.
-    pub fn write_with(&mut self, data: &[u8], hints: RangeHints) -> Result<usize, WriteError> {
-        self.check()?;
-        self.streams.write_with(self.id, data, hints)
-    }
-
-    /// Sets hints about a range of the stream, in bytes from its start, written or to be written;
-    /// default hints remove earlier ones. They are kept until the range is acknowledged, and shown to
-    /// schedulers and re-injectors together with the range; nothing is dropped or sent earlier for them.
-    pub fn set_range_hints(
-        &mut self,
-        range: Range<u64>,
-        hints: RangeHints,
-    ) -> Result<(), WriteError> {
-        self.check()?;
-        self.streams.set_range_hints(self.id, range, hints)
-    }
-
-    /// The priority of the stream's data.
-    pub fn priority(&self) -> Result<Priority, WriteError> {
-        self.check()?;
-        self.streams.priority(self.id)
-    }
-
-    /// Sets how urgent the stream's data is among that of other streams.
-    pub fn set_priority(&mut self, priority: Priority) -> Result<(), WriteError> {
-        self.check()?;
-        self.streams.set_priority(self.id, priority)
-    }
-
-    /// Sets when the receiver has no use for the stream's data any more, for re-injectors; by default
-    /// never. Nothing is dropped or sent earlier for it; see [`SendStream::set_expiry`].
-    pub fn set_deadline(&mut self, deadline: Option<Instant>) -> Result<(), WriteError> {
-        self.check()?;
-        self.streams.set_deadline(self.id, deadline)
-    }
-}
-
-/// The receiving part of a stream, borrowed from its connection.
-#[derive(Debug)]
-pub struct RecvStream<'a> {
-    id: StreamId,
-    streams: &'a mut Streams,
-    closed: Option<&'a ConnectionError>,
-}
-
-impl RecvStream<'_> {
-    /// The stream.
-    pub fn id(&self) -> StreamId {
-        self.id
-    }
-
-    /// True if some of what arrived on the stream were early data, which an attacker may have recorded
-    /// and sent again (RFC 9001, section 9.2). Once the handshake is complete
-    /// ([`Connection::is_handshaking`]), they are known to be the client's own. To be asked before the
-    /// end was read.
-    pub fn is_early_data(&self) -> bool {
-        self.streams.is_early_data(self.id)
-    }
-
-    /// Reads in order into `buf`. What arrived before the connection closed can still be read.
-    pub fn read(&mut self, buf: &mut [u8]) -> Result<ReadOutcome, ReadError> {
-        match (self.streams.read(self.id, buf), self.closed) {
-            (Ok(ReadOutcome::Blocked), Some(reason)) => Err(reason.clone().into()),
-            (outcome, _) => outcome,
-        }
-    }
-
-    /// Like [`RecvStream::read`] without a copy: lends the next bytes in place.
-    pub fn read_chunk(&mut self) -> Result<ReadChunk<'_>, ReadError> {
-        match (self.streams.read_chunk(self.id)?, self.closed) {
-            (ReadChunk::Blocked, Some(reason)) => Err(reason.clone().into()),
-            (chunk, _) => Ok(chunk),
-        }
-    }
-
-    /// Stops reading: asks the peer with the application's `code` to stop sending.
-    pub fn stop(&mut self, code: u64) -> Result<(), ReadError> {
-        if let Some(reason) = self.closed {
-            return Err(reason.clone().into());
-        }
-        self.streams.stop(self.id, code)
+        let path = self.paths.get(path)?;
+        Some(path.recovery.controller().snapshot())
     }
 }

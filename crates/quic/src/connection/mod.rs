@@ -21,8 +21,6 @@ mod timers;
 mod transmit;
 mod zero_rtt;
 
-pub use application::{RecvStream, SendStream};
-
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::TransportParameters;
 

@@ -2,7 +2,6 @@
 //!
 //! Which sizes to try and what their fates mean is in `path::mtu`.
 
-use swiftwater_congestion::LossCause;
 use swiftwater_units::{Instant, PacketNumber, PathId};
 
 use crate::observe::{LossTrigger, Observation};
@@ -33,25 +32,16 @@ impl Connection {
 
     /// MTU probes in flight that are overdue count as lost.
     pub(super) fn on_mtu_timeout(&mut self, now: Instant) {
-        while let Some((id, number)) = self.overdue_mtu_probe(now) {
+        while let Some((id, number)) = self.paths.overdue_mtu_probe(now) {
             self.give_up_mtu_probe(now, id, number);
         }
     }
 
-    fn overdue_mtu_probe(&mut self, now: Instant) -> Option<(PathId, PacketNumber)> {
-        let mut paths = self.paths.iter_mut();
-        paths.find_map(|path| Some((path.id, path.link.mtu.on_timeout(now)?)))
-    }
-
-    /// An MTU probe counts as lost: it leaves flight, and is no sign of congestion.
+    /// An MTU probe counts as lost.
     fn give_up_mtu_probe(&mut self, now: Instant, id: PathId, number: PacketNumber) {
-        let Some(path) = self.paths.get_mut(id) else {
-            return;
-        };
-        if let Some(record) = path.space.ledger.give_up(number) {
-            let rng = &mut self.identity.random.generator;
-            path.recovery
-                .on_losses(now, &[record], LossCause::Abandoned, false, rng);
+        let rng = &mut self.identity.random.generator;
+        let path = self.paths.get_mut(id);
+        if let Some(record) = path.and_then(|path| path.give_up_mtu_probe(now, number, rng)) {
             let (mut fates, _) = self.fates(now);
             fates.observe_loss(SpaceId::Data(id), &record, LossTrigger::MtuProbe);
         }
@@ -59,17 +49,12 @@ impl Connection {
 
     /// Puts the datagram size of a path to use if it has changed.
     pub(super) fn sync_mtu(&mut self, now: Instant, id: PathId) {
-        let Some(path) = self.paths.get_mut(id) else {
+        let rng = &mut self.identity.random.generator;
+        let path = self.paths.get_mut(id);
+        let Some(change) = path.and_then(|path| path.sync_mtu(rng)) else {
             return;
         };
-        let (size, state) = (path.link.mtu.current(), path.link.mtu.state());
-        let before = path.recovery.max_datagram_size();
-        if size == before {
-            return;
-        }
-        let rng = &mut self.identity.random.generator;
-        path.recovery.on_max_datagram_size(size, rng);
-        if size < before {
+        if change.size < change.before {
             let room = self.paths.primary().one_rtt_room(&self.handshake);
             let count = self.datagrams.drop_too_large(room);
             if count > 0 {
@@ -79,10 +64,10 @@ impl Connection {
         }
         let observation = Observation::MtuUpdated {
             path: id,
-            before,
-            size,
-            done: state != MtuState::Searching,
-            black_hole: state == MtuState::BlackHole,
+            before: change.before,
+            size: change.size,
+            done: change.state != MtuState::Searching,
+            black_hole: change.state == MtuState::BlackHole,
         };
         self.monitor.observe(now, &observation);
     }

@@ -1,7 +1,5 @@
 //! What a connection does at its deadlines, without input (RFC 9000, section 10; RFC 9002, section 6.2).
 
-use std::time::Duration;
-
 use swiftwater_units::Instant;
 
 use crate::deadlines::Deadlines;
@@ -12,9 +10,7 @@ use crate::observe::{LossTimer, Observation};
 use crate::space::SpaceId;
 
 use super::Connection;
-
-/// A driver this late was not running: the process was stopped, or the machine.
-const STOPPED: Duration = Duration::from_secs(1);
+use crate::lifecycle::STOPPED_DRIVER;
 
 impl Connection {
     fn deadlines(&self) -> Deadlines<'_> {
@@ -73,7 +69,8 @@ impl Connection {
             let reason = ConnectionError::TimedOut;
             return self.terminate(now, Termination::Silent { reason });
         }
-        self.detect_stopped_driver(now);
+        let timer = self.deadlines().loss_timer().map(|timer| timer.expires_at);
+        self.lifecycle.detect_stopped_driver(now, timer);
         self.handshake.keys_mut().expire_previous(now);
         self.on_path_timeouts(now);
         if !self.lifecycle.is_open() {
@@ -138,7 +135,7 @@ impl Connection {
     /// Ends the connection if its time was over before a packet came; true if it is over. Such a
     /// packet is too late even if the driver didn't call [`Connection::handle_timeout`] in time.
     pub(super) fn ends_before(&mut self, now: Instant) -> bool {
-        if now.saturating_since(self.lifecycle.last_packet_at) < STOPPED {
+        if now.saturating_since(self.lifecycle.last_packet_at) < STOPPED_DRIVER {
             return false;
         }
         let over = |deadline: Option<Instant>| deadline.is_some_and(|at| at < now);
@@ -149,20 +146,12 @@ impl Connection {
         } else if over(self.deadlines().idle()) {
             ConnectionError::TimedOut
         } else {
-            self.detect_stopped_driver(now);
+            let timer = self.deadlines().loss_timer().map(|timer| timer.expires_at);
+            self.lifecycle.detect_stopped_driver(now, timer);
             return false;
         };
         self.terminate(now, Termination::Silent { reason });
         true
-    }
-
-    /// Takes note if the driver did not run for a while: packets sent before say nothing about the
-    /// path's round-trip time, since their acknowledgements waited to be read.
-    fn detect_stopped_driver(&mut self, now: Instant) {
-        let timer = self.deadlines().loss_timer();
-        if timer.is_some_and(|timer| timer.expires_at + STOPPED <= now) {
-            self.lifecycle.running_since = now;
-        }
     }
 
     fn on_probe_timeout(&mut self, now: Instant, id: SpaceId) {

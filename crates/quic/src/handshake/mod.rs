@@ -288,6 +288,27 @@ impl Handshake {
         self.side.is_client() && !self.complete && self.protection.has(EncryptionLevel::ZeroRtt)
     }
 
+    /// The delay that an ACK frame in `level` states, as far as it counts: at most `longest` once the
+    /// handshake is confirmed (RFC 9002, section 5.3).
+    pub(crate) fn ack_delay(
+        &self,
+        level: EncryptionLevel,
+        coded: u64,
+        longest: Duration,
+    ) -> Duration {
+        if level == EncryptionLevel::Initial {
+            return Duration::ZERO;
+        }
+        let terms = self.peer_terms();
+        let exponent = terms.map_or(3, |terms| terms.ack_delay_exponent);
+        let delay = Duration::from_micros(coded.saturating_mul(1 << exponent));
+        if self.confirmed {
+            delay.min(longest)
+        } else {
+            delay
+        }
+    }
+
     /// Marks the handshake confirmed.
     pub(crate) fn confirm(&mut self) {
         self.confirmed = true;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use swiftwater_units::{Instant, PathId};
+use swiftwater_units::{Instant, PacketNumber, PathId};
 use swiftwater_wire::{ConnectionId, ResetToken};
 
 use crate::idle_memory::IdleMemory;
@@ -206,6 +206,12 @@ impl PathSet {
         let size = |path: &mut PathState| path.mtu_probe_to_send(now, waiting, room);
         self.iter_mut()
             .find_map(|path| Some((path.id, size(path)?)))
+    }
+
+    /// An MTU probe in flight whose fate should have shown by now.
+    pub(crate) fn overdue_mtu_probe(&mut self, now: Instant) -> Option<(PathId, PacketNumber)> {
+        self.iter_mut()
+            .find_map(|path| Some((path.id, path.link.mtu.on_timeout(now)?)))
     }
 
     /// A path, and the spaces of the handshake beside it.

@@ -8,18 +8,19 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use swiftwater_units::{Instant, PathId};
-
+use rand_core::Rng;
+use swiftwater_congestion::LossCause;
+use swiftwater_units::{Instant, PacketNumber, PathId};
 use swiftwater_wire::ResetToken;
 
 use crate::crypto::EncryptionLevel;
 use crate::handshake::{Handshake, KeyMarks};
 use crate::idle_memory::IdleMemory;
 use crate::policy::{PathPhase, PathPreference, PathView};
-use crate::recovery::PathRecovery;
+use crate::recovery::{LostRecord, PathRecovery};
 use crate::space::Space;
 
-use super::{Link, PathCids};
+use super::{Link, MtuState, PathCids};
 
 /// Longest packet number on the wire, bytes (RFC 9000, section 17.1).
 const MAX_PACKET_NUMBER_LEN: usize = 4;
@@ -35,6 +36,16 @@ const fn short_header(cid_len: usize) -> usize {
 
 /// Bytes that the cipher suites of TLS 1.3 add; assumed while there are no keys yet.
 const USUAL_TAG_LEN: usize = 16;
+
+/// The datagram size of a path has changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MtuChange {
+    /// Bytes of a full datagram until now.
+    pub(crate) before: u16,
+    /// Bytes of a full datagram from now on.
+    pub(crate) size: u16,
+    pub(crate) state: MtuState,
+}
 
 /// A path.
 #[derive(Debug)]
@@ -119,6 +130,35 @@ impl PathState {
             && self.recovery.has_room_for(len + usize::from(current))
             && self.recovery.pacing_release(now) <= now;
         may_go.then_some(size)
+    }
+
+    /// An MTU probe counts as lost: it leaves flight, and is no sign of congestion. `None` if its fate is
+    /// known.
+    pub(crate) fn give_up_mtu_probe(
+        &mut self,
+        now: Instant,
+        number: PacketNumber,
+        rng: &mut dyn Rng,
+    ) -> Option<LostRecord> {
+        let record = self.space.ledger.give_up(number)?;
+        self.recovery
+            .on_losses(now, &[record], LossCause::Abandoned, false, rng);
+        Some(record)
+    }
+
+    /// Puts the datagram size to use if it has changed.
+    pub(crate) fn sync_mtu(&mut self, rng: &mut dyn Rng) -> Option<MtuChange> {
+        let (size, state) = (self.link.mtu.current(), self.link.mtu.state());
+        let before = self.recovery.max_datagram_size();
+        if size == before {
+            return None;
+        }
+        self.recovery.on_max_datagram_size(size, rng);
+        Some(MtuChange {
+            before,
+            size,
+            state,
+        })
     }
 
     /// The peer's stateless reset tokens in use, with the addresses that they are valid from.

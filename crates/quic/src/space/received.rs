@@ -95,7 +95,9 @@ impl Received {
 
     /// True if `number` was processed before, or is too old to tell.
     pub(crate) fn is_duplicate(&self, number: PacketNumber) -> bool {
-        number.get() < self.seen_floor || self.seen.contains(number.get())
+        // Above the largest there is nothing to look up.
+        self.largest().is_some_and(|largest| number <= largest)
+            && (number.get() < self.seen_floor || self.seen.contains(number.get()))
     }
 
     /// Records an authenticated packet. Without `timing` it is acknowledged at once, as Initial and

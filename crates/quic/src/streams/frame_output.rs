@@ -6,6 +6,7 @@ use swiftwater_units::{Instant, StreamId};
 use swiftwater_wire::frame;
 
 use super::send_buffer::Piece;
+use super::send_room::is_reserve_low;
 use super::stream_scheduler::{Permitted, ScheduledStream, Transmission};
 use super::{Priority, Streams};
 use crate::frame_writer::{Carried, FrameWriter};
@@ -221,9 +222,26 @@ impl Streams {
             true,
         );
         self.stats.sent_bytes += len as u64;
-        self.announce_reset_at(key);
-        self.note_stream_blocked(key);
-        self.refill_reserve(key);
+        self.after_sent(key);
+    }
+
+    /// What data sent on the stream of `key` bring about: reports to the peer, and room for the writer.
+    #[inline]
+    fn after_sent(&mut self, key: u32) {
+        let Some(send) = (self.slab.get(key)).and_then(|stream| stream.send.as_ref()) else {
+            return;
+        };
+        let (resets, is_limited) = (send.is_reset_at(), send.is_flow_limited());
+        let is_low = is_reserve_low(send);
+        if resets {
+            self.announce_reset_at(key);
+        }
+        if is_limited {
+            self.note_stream_blocked(key);
+        }
+        if is_low {
+            self.refill_reserve(key);
+        }
     }
 }
 

@@ -10,7 +10,7 @@
 //! behind gaps by 1/64 of each stream's window (`assembler.rs`), streams by the advertised counts
 //! (`stream_ids.rs`).
 //!
-//! - `application.rs`: calls of the application; `events.rs`: events for it.
+//! - `application.rs`: calls of the application, `handles.rs`: one stream as it sees it; `events.rs`: events for it.
 //! - `frame_input.rs`: frames of the peer; `frame_output.rs`: STREAM frames in packets; `frame_fates.rs`:
 //!   fates of those packets; `send_flow_control.rs`: the peer's limits; `stream_reset.rs`, `expiry.rs`:
 //!   data that are abandoned; `zero_rtt.rs`: data sent or received before the handshake was complete.
@@ -36,6 +36,7 @@ mod expiry;
 mod frame_fates;
 mod frame_input;
 mod frame_output;
+mod handles;
 mod idle_memory;
 mod priority;
 mod range_hints;
@@ -70,6 +71,7 @@ pub(crate) use credit_schedule::first_limit;
 pub use events::StreamEvent;
 pub use expiry::Expiry;
 pub(crate) use frame_fates::StreamRun;
+pub use handles::{RecvStream, SendStream};
 pub use priority::Priority;
 pub use range_hints::RangeHints;
 pub(crate) use range_history::{Carrier, CarrierFate};

@@ -20,7 +20,6 @@ impl Streams {
 
     /// Sends `STREAM_DATA_BLOCKED`, once for each limit, if a stream's limit keeps its writer from
     /// writing.
-    #[inline]
     pub(super) fn note_stream_blocked(&mut self, key: u32) {
         let Some(stream) = self.slab.get_mut(key) else {
             return;

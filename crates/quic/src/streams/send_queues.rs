@@ -203,13 +203,16 @@ impl SendQueues {
         let Some((queue, nodes)) = self.queue_mut(rank) else {
             return;
         };
-        if let RankQueue::Turns { head, turn, .. } = queue
+        if let RankQueue::Turns { head, tail, turn } = queue
             && *head == key
         {
             // FIN-only frames count as a byte, so that no frame is free.
             let bytes = bytes.max(1);
             if *turn > bytes {
                 *turn -= bytes;
+            } else if *tail == key {
+                // It is alone, and follows itself.
+                *turn = QUANTUM;
             } else {
                 queue.remove(nodes, key);
                 queue.insert(nodes, key);

@@ -96,8 +96,7 @@ impl Streams {
     /// Wakes the writer of `key`, if it waits and nearly all of what it wrote was sent.
     pub(super) fn refill_reserve(&mut self, key: u32) {
         let send = self.slab.get(key).and_then(|stream| stream.send.as_ref());
-        let is_low = |send: &SendHalf| send.wants_event && send.sendable() <= RESERVED / 2;
-        if send.is_some_and(is_low) && self.outgoing.window_room() > 0 {
+        if send.is_some_and(is_reserve_low) && self.outgoing.window_room() > 0 {
             self.announce_writable(key);
         }
     }
@@ -115,4 +114,10 @@ impl Streams {
         let (at, _) = waiting.enumerate().min_by_key(|&(_, &key)| order(key))?;
         self.outgoing.waiting.remove(at)
     }
+}
+
+/// True if the writer of `send` waits for room, and little of what it wrote is left to be sent.
+#[inline]
+pub(super) fn is_reserve_low(send: &SendHalf) -> bool {
+    send.wants_event && send.sendable() <= RESERVED / 2
 }

@@ -185,6 +185,11 @@ impl SendHalf {
         })
     }
 
+    /// True if the data end with a `RESET_STREAM_AT`.
+    pub(super) fn is_reset_at(&self) -> bool {
+        matches!(self.state, SendState::ResetAt { .. })
+    }
+
     /// The peer has the latest `RESET_STREAM_AT`.
     pub(super) fn on_reset_at_acked(&mut self) {
         if let SendState::ResetAt { acked, .. } = &mut self.state {
