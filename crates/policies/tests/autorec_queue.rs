@@ -28,6 +28,20 @@ struct Known {
 struct Naive(Vec<Known>);
 
 impl Naive {
+    fn head(&self) -> Option<(DataRange, Instant)> {
+        let known = self.waiting().next()?;
+        Some((known.range, known.waits_since?))
+    }
+
+    fn overlaps(&self, range: &DataRange) -> bool {
+        self.0.iter().any(|known| {
+            let known = known.range;
+            known.stream == range.stream
+                && known.offset < range.offset + u64::from(range.len)
+                && range.offset < known.offset + u64::from(known.len)
+        })
+    }
+
     fn place(&self, range: &DataRange) -> Option<usize> {
         self.0.iter().position(|known| {
             (known.range.stream, known.range.offset) == (range.stream, range.offset)
@@ -146,13 +160,7 @@ proptest! {
                 Step::Lose { stream, offset } => {
                     // Data don't overlap, and this may be what is left of one that was cut.
                     let range = data_range(stream, offset, 1_000);
-                    let overlaps = naive.0.iter().any(|known| {
-                        let known = known.range;
-                        known.stream == range.stream
-                            && known.offset < range.offset + 1_000
-                            && range.offset < known.offset + u64::from(known.len)
-                    });
-                    if !overlaps {
+                    if !naive.overlaps(&range) {
                         queue.on_retransmitted(&range, now, level);
                         naive.retransmitted(range, now, level);
                     }
@@ -187,16 +195,12 @@ proptest! {
                 }
                 Step::Wait(ms) => now += std::time::Duration::from_millis(ms),
             }
-            prop_assert_eq!(queue.len(), naive.waiting().count());
-            prop_assert_eq!(queue.is_empty(), naive.waiting().next().is_none());
+            let waiting = naive.waiting().count();
+            prop_assert_eq!((queue.len(), queue.is_empty()), (waiting, waiting == 0));
             prop_assert_eq!(queue.known(), naive.0.len());
             let requested = naive.0.iter().filter(|known| known.requested).count();
             prop_assert_eq!(queue.requested(), requested);
-            let oldest = naive
-                .waiting()
-                .next()
-                .and_then(|known| Some((known.range, known.waits_since?)));
-            prop_assert_eq!(queue.head(), oldest);
+            prop_assert_eq!(queue.head(), naive.head());
             for known in &naive.0 {
                 prop_assert_eq!(queue.replicas(&known.range), Some(known.replicas));
             }

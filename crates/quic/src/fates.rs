@@ -177,14 +177,8 @@ impl Fates<'_> {
                 Carried::Datagram { key } => self.datagrams.on_frame_fate(key, fate),
                 Carried::Control { key, version } => {
                     self.streams.on_run_fate(run.take());
-                    if fate == Fate::Lost {
-                        self.streams.on_control_lost(key);
-                    }
-                    match key {
-                        _ if !self.control.on_frame_fate(key, version, fate) => {}
-                        ControlKey::AckFrequency => self.policies.ack_asked.on_acked(),
-                        key => self.streams.on_control_acked(key),
-                    }
+                    let parts = (&mut *self.streams, &mut *self.control, &mut *self.policies);
+                    on_control_fate(parts, key, version, fate);
                 }
             }
         }
@@ -314,6 +308,24 @@ fn report_all_repairs(
                     replicas: recovery.replicas,
                 },
             ),
+        }
+    }
+}
+
+/// The fate of a packet that carried `version` of the control value `key` is known.
+fn on_control_fate(
+    (streams, control, policies): (&mut Streams, &mut Control, &mut PolicyHost),
+    key: ControlKey,
+    version: u32,
+    fate: Fate,
+) {
+    if fate == Fate::Lost {
+        streams.on_control_lost(key);
+    }
+    if control.on_frame_fate(key, version, fate) {
+        match key {
+            ControlKey::AckFrequency => policies.ack_asked.on_acked(),
+            key => streams.on_control_acked(key),
         }
     }
 }

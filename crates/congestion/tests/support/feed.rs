@@ -158,18 +158,7 @@ impl Feed {
         self.marked += ce;
         let sent = self.past.pop_front().expect("a round of them");
         let inflight = self.inflight.unwrap_or_else(|| self.bdp());
-        let sample = RateSample {
-            delivered: ByteCount::new(self.bdp()),
-            interval: self.rtt,
-            rate: self.rate,
-            is_app_limited: self.app_limited,
-            prior_delivered: ByteCount::new(sent.delivered),
-            tx_in_flight: ByteCount::new(inflight),
-            lost_since_sent: ByteCount::new(self.lost - sent.lost),
-            ce_since_sent: PacketCount::new(self.marked - sent.marked),
-            send_elapsed: self.rtt,
-            ack_elapsed: self.rtt,
-        };
+        let sample = self.rate_sample(&sent, inflight);
         let round_start = sent.delivered >= self.round_ends_at;
         if round_start {
             self.rounds += 1;
@@ -210,6 +199,21 @@ impl Feed {
             lost: self.lost,
             marked: self.marked,
         });
+    }
+
+    fn rate_sample(&self, sent: &Past, inflight: u64) -> RateSample {
+        RateSample {
+            delivered: ByteCount::new(self.bdp()),
+            interval: self.rtt,
+            rate: self.rate,
+            is_app_limited: self.app_limited,
+            prior_delivered: ByteCount::new(sent.delivered),
+            tx_in_flight: ByteCount::new(inflight),
+            lost_since_sent: ByteCount::new(self.lost - sent.lost),
+            ce_since_sent: PacketCount::new(self.marked - sent.marked),
+            send_elapsed: self.rtt,
+            ack_elapsed: self.rtt,
+        }
     }
 
     /// Loses `packets` packets in `ranges` runs; the ACK that reports it is the next one. Returns

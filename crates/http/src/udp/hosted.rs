@@ -88,6 +88,39 @@ impl State {
         }
     }
 
+    /// The connection has ended: wakes all tasks.
+    fn on_closed(&mut self, reason: quic::ConnectionError, wakers: &mut Vec<Waker>) {
+        self.sessions.on_closed(&reason, wakers);
+        let fault = self.engine.fault();
+        self.ended = Some(End { reason, fault });
+        self.incoming.clear();
+        wakers.extend(self.acceptor.take());
+        wakers.append(&mut self.openers);
+        for held in self.held.values_mut() {
+            held.wake_all(wakers);
+        }
+    }
+
+    /// A datagram or stream of a session, or an event of its datagrams.
+    fn take_session_event(
+        &mut self,
+        quic: &mut quic::Connection,
+        event: Event,
+        wakers: &mut Vec<Waker>,
+    ) {
+        match event {
+            Event::Datagram { id, payload } => self.sessions.on_datagram(id, payload, wakers),
+            Event::DatagramsUnblocked => self.sessions.on_datagrams_unblocked(wakers),
+            Event::DatagramFate { id, key, fate } => {
+                self.sessions.on_datagram_fate(id, key, fate, wakers);
+            }
+            Event::SessionStream { session, id, .. } => {
+                self.sessions.on_session_stream(quic, session, id, wakers);
+            }
+            _ => {}
+        }
+    }
+
     fn take_event(&mut self, quic: &mut quic::Connection, event: Event, wakers: &mut Vec<Waker>) {
         match event {
             Event::Ready | Event::RequestsAvailable | Event::Settings(_) => {
@@ -141,26 +174,8 @@ impl State {
                 wakers.append(&mut self.openers);
                 self.sessions.drain(false, wakers);
             }
-            Event::Datagram { id, payload } => self.sessions.on_datagram(id, payload, wakers),
-            Event::DatagramsUnblocked => self.sessions.on_datagrams_unblocked(wakers),
-            Event::DatagramFate { id, key, fate } => {
-                self.sessions.on_datagram_fate(id, key, fate, wakers);
-            }
-            Event::SessionStream { session, id, .. } => {
-                self.sessions.on_session_stream(quic, session, id, wakers);
-            }
-            Event::Closed { reason } => {
-                self.sessions.on_closed(&reason, wakers);
-                let fault = self.engine.fault();
-                self.ended = Some(End { reason, fault });
-                self.incoming.clear();
-                wakers.extend(self.acceptor.take());
-                wakers.append(&mut self.openers);
-                for held in self.held.values_mut() {
-                    held.wake_all(wakers);
-                }
-            }
-            _ => {}
+            Event::Closed { reason } => self.on_closed(reason, wakers),
+            event => self.take_session_event(quic, event, wakers),
         }
     }
 
