@@ -79,6 +79,13 @@ impl Identity {
             HandshakeAddress::Server { local } => local,
         }
     }
+
+    /// True if datagrams from there arrive at an address that a server prefers to that of the handshake:
+    /// clients may use it whatever `disable_active_migration` says (RFC 9000, section 18.2).
+    pub(crate) fn is_at_preferred_address(&self, from: &PathAddress) -> bool {
+        let first = self.first_local();
+        first.is_some_and(|first| !from.local.matches(&first))
+    }
 }
 
 /// What is needed of the start until the handshake is confirmed.

@@ -52,6 +52,7 @@ mod idle_memory;
 mod lazy_box;
 mod lifecycle;
 mod liveness;
+mod migration;
 mod monitor;
 pub mod observe;
 mod outbox;

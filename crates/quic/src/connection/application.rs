@@ -17,7 +17,7 @@ use crate::streams::{RecvStream, SendStream};
 use crate::transmit::PathAddress;
 
 use super::Connection;
-use crate::events::{CidCollision, EndpointEvent, Event};
+use crate::events::{EndpointEvent, Event};
 use crate::stats::{ConnectionStats, PathStats};
 
 impl Connection {
@@ -193,24 +193,6 @@ impl Connection {
     /// Updates the 1-RTT keys as soon as RFC 9001, section 6.1 permits.
     pub fn update_keys(&mut self) {
         self.handshake.keys_mut().request_update();
-    }
-
-    /// Asks the peer to use fresh connection IDs, and uses a fresh one of the peer's.
-    pub fn rotate_connection_ids(&mut self) {
-        if !self.handshake.is_complete() || !self.lifecycle.is_open() {
-            return;
-        }
-        let path = self.paths.primary().id;
-        self.connection_ids().rotate(path);
-    }
-
-    /// Handles what [`Endpoint::handle_event`](crate::Endpoint::handle_event) returned: issues another ID in
-    /// the place of one that a different connection has. An ID that was sent already is retired along with the
-    /// others of its path. If hardly any IDs of the length are left, the peer gets fewer.
-    ///
-    /// Further events for the endpoint may follow.
-    pub fn handle_cid_collision(&mut self, collision: &CidCollision) {
-        self.connection_ids().on_collision(collision);
     }
 
     /// Sends a PING.

@@ -142,23 +142,10 @@ impl Connection {
                 Ok(())
             }
             Frame::NewToken { token } => self.on_new_token(token),
-            Frame::NewConnectionId(new) => {
-                let path = origin.path;
-                self.connection_ids().on_new_connection_id(path, &new)?;
-                self.replace_retired_cids(now);
-                Ok(())
-            }
-            Frame::RetireConnectionId { path, sequence } => self
-                .connection_ids()
-                .on_retire_connection_id(origin.path, &origin.dst_cid, path, sequence),
-            Frame::PathChallenge { data } => {
-                self.on_path_challenge(now, data, origin);
-                Ok(())
-            }
-            Frame::PathResponse { data } => {
-                self.on_path_response(now, data);
-                Ok(())
-            }
+            Frame::NewConnectionId(_)
+            | Frame::RetireConnectionId { .. }
+            | Frame::PathChallenge { .. }
+            | Frame::PathResponse { .. } => self.on_path_frame(now, origin, &frame),
             Frame::ConnectionClose(close) => {
                 self.on_connection_close(now, &close);
                 Ok(())

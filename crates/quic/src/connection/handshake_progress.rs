@@ -125,7 +125,8 @@ impl Connection {
         self.identity.start = None;
         self.outbox.endpoint_event(EndpointEvent::HandshakeDone);
         self.outbox.event(Event::Confirmed);
-        self.probe_preferred_address(now);
+        let path = self.paths.primary().id;
+        self.with_migration(now, path, |migration| migration.on_handshake_confirmed());
     }
 
     /// Puts the peer's transport parameters to use, if they are not in use yet.

@@ -24,7 +24,6 @@ mod zero_rtt;
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::TransportParameters;
 
-use crate::connection_ids::ConnectionIds;
 use crate::connection_setup::ConnectionSetup;
 use crate::control::Control;
 use crate::datagrams::Datagrams;
@@ -184,16 +183,6 @@ impl Connection {
             is_open: self.lifecycle.is_open(),
         };
         (fates, self.workspace.buffers.need())
-    }
-
-    /// The owners that connection IDs concern.
-    fn connection_ids(&mut self) -> ConnectionIds<'_> {
-        ConnectionIds {
-            identity: &mut self.identity,
-            paths: &mut self.paths,
-            control: &mut self.control,
-            outbox: &mut self.outbox,
-        }
     }
 
     /// What builds packets on a path, and what they are recorded in meanwhile; `None` if the path is not open.

@@ -10,7 +10,7 @@ use crate::datagram_size::MIN_STATELESS_RESET;
 use crate::error::{ConnectionError, TransportError};
 use crate::lifecycle::Termination;
 use crate::monitor::CurrentPacket;
-use crate::path::Address;
+use crate::path::{Address, Role};
 use crate::reception::{OpenedPacket, Origin, ProtectedPacket, Received, Reception};
 use crate::transmit::DatagramMeta;
 
@@ -75,7 +75,7 @@ impl Connection {
         }
         // A client may move once the handshake is confirmed.
         self.handshake.is_confirmed()
-            && (self.identity.config.migration || self.is_at_preferred_address(from))
+            && (self.identity.config.migration || self.identity.is_at_preferred_address(from))
     }
 
     fn handle_packets(
@@ -184,13 +184,17 @@ impl Connection {
             return;
         };
         let is_in_use = origin.address.matches(&path.link.address);
-        if is_in_use && newest {
-            path.link.spin.on_newest(header.spin);
+        if is_in_use {
+            // What the peer uses there distinguishes a deliberate change of path from a NAT rebinding.
+            path.cids.reached_by = origin.dst_cid;
+            if newest {
+                path.link.spin.on_newest(header.spin);
+            }
         }
-        if !is_in_use && newest && !content.only_probing {
-            self.follow_peer(now, origin);
-        } else {
-            self.note_reached(origin, newest && !content.only_probing);
+        let has_doubtful = path.link.candidates.in_role(Role::Doubtful).is_some();
+        if newest && !content.only_probing && (!is_in_use || has_doubtful) {
+            let packet = origin.arrival();
+            self.with_migration(now, origin.path, |migration| migration.follow_peer(&packet));
         }
     }
 

@@ -27,6 +27,16 @@ impl Amplification {
         }
     }
 
+    /// The limit of an address from which `received` bytes came; none if it is known to be the peer's.
+    pub(crate) fn of_candidate(is_validated: bool, received: usize) -> Self {
+        if is_validated {
+            return Self::validated();
+        }
+        let mut limit = Self::unvalidated();
+        limit.on_received(received);
+        limit
+    }
+
     pub(crate) fn is_validated(&self) -> bool {
         self.validated
     }

@@ -127,6 +127,23 @@ impl CandidatePaths {
         self.paths.iter().position(|path| path.role == role)
     }
 
+    /// Where the doubtful path is, if it leads elsewhere than to `address`.
+    pub(crate) fn doubtful_besides(&self, address: &Address) -> Option<usize> {
+        let at = self.in_role(Role::Doubtful)?;
+        (self.find(address) != Some(at)).then_some(at)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// Starts the validation of path `at`, timed by `pto`.
+    pub(crate) fn validate(&mut self, at: usize, pto: Duration) {
+        if let Some(path) = self.get_mut(at) {
+            path.validation.start(pto);
+        }
+    }
+
     /// A return to the previous path is no longer needed: it ends at `expiry`.
     pub(crate) fn expire_previous(&mut self, expiry: Instant) {
         let previous = self.iter_mut().filter(|path| path.role == Role::Previous);

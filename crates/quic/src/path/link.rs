@@ -59,6 +59,28 @@ impl Link {
         self.address.remote == remote || candidates.any(|path| path.address.remote == remote)
     }
 
+    /// The responses that wait to be sent to `address`; `None` if it is neither in use nor a candidate.
+    pub(crate) fn responses_to(&mut self, address: &Address) -> Option<&mut PathResponses> {
+        if self.address.matches(address) {
+            return Some(&mut self.responses);
+        }
+        let at = self.candidates.find(address)?;
+        let candidate = self.candidates.get_mut(at)?;
+        Some(&mut candidate.responses)
+    }
+
+    /// True if a challenge with this data awaits its response.
+    pub(crate) fn is_challenged_with(&self, data: [u8; 8]) -> bool {
+        let mut candidates = self.candidates.iter();
+        self.validation.is_challenged_with(data)
+            || candidates.any(|path| path.validation.is_challenged_with(data))
+    }
+
+    /// True if the addresses in use are being validated, or there are candidate paths.
+    pub(crate) fn awaits_validation(&self) -> bool {
+        self.validation.is_running() || !self.candidates.is_empty()
+    }
+
     /// True if a challenge or a response waits to be sent.
     pub(crate) fn has_validation_frames(&self) -> bool {
         self.validation.wants_challenge() || !self.responses.is_empty()

@@ -16,6 +16,7 @@ mod path_responses;
 mod set;
 mod spin;
 mod state;
+mod switch;
 mod validation;
 
 pub(crate) use acked_datagram_size::AckedDatagramSize;
@@ -33,6 +34,7 @@ pub(crate) use path_responses::PathResponses;
 pub(crate) use set::{PathSet, discard_space};
 pub(crate) use spin::Spin;
 pub(crate) use state::PathState;
+pub(crate) use switch::Switch;
 pub(crate) use validation::{Answered, Validation};
 
 pub(crate) use crate::transmit::PathAddress as Address;

@@ -214,6 +214,21 @@ impl PathSet {
             .find_map(|path| Some((path.id, path.link.mtu.on_timeout(now)?)))
     }
 
+    /// The path that sent the challenge which a response with this data answers.
+    pub(crate) fn challenged_with(&self, data: [u8; 8]) -> Option<PathId> {
+        let mut paths = self.iter();
+        let path = paths.find(|path| path.link.is_challenged_with(data));
+        path.map(|path| path.id)
+    }
+
+    /// The next path after `previous`, or the first one, on which something is being validated.
+    pub(crate) fn next_in_validation(&self, previous: Option<PathId>) -> Option<PathId> {
+        let mut paths = self.iter();
+        let is_next = |path: &&PathState| previous.is_none_or(|previous| path.id > previous);
+        let path = paths.find(|path| is_next(path) && path.link.awaits_validation());
+        path.map(|path| path.id)
+    }
+
     /// A path, and the spaces of the handshake beside it.
     pub(crate) fn with_handshake_spaces(
         &mut self,

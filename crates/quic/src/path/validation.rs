@@ -187,6 +187,12 @@ impl Validation {
         false
     }
 
+    /// True if one of the latest challenges has this data, and the validation is running.
+    pub(crate) fn is_challenged_with(&self, data: [u8; 8]) -> bool {
+        self.running()
+            .is_some_and(|attempt| attempt.find(data).is_some())
+    }
+
     /// A response arrived, on whichever path (section 8.2.3); `None` unless a validation is running and
     /// one of the latest challenges has this data.
     pub(crate) fn on_response(&mut self, now: Instant, data: [u8; 8]) -> Option<Answered> {

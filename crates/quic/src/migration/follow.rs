@@ -1,0 +1,137 @@
+//! A server follows its client to another address (RFC 9000, sections 9.1 to 9.3 and 9.6).
+
+use crate::path::{Amplification, CandidatePath, Role};
+
+use super::{Arrival, Migration, Moved};
+
+impl Migration<'_> {
+    /// The newest packet came with more than probing frames: the peer is where it came from, and not on
+    /// a doubtful path.
+    pub(crate) fn follow_peer(&mut self, packet: &Arrival) {
+        if self.identity.side.is_client() {
+            // A client chooses its path itself, and a server never moves.
+            return;
+        }
+        let (from, current) = (packet.address, self.path.link.address);
+        if current.matches(&from) {
+            return self.drop_doubtful_but(packet);
+        }
+        let ours_differs = !from.local.matches(&current.local);
+        if ours_differs
+            && self.identity.is_at_preferred_address(&current)
+            && !self.identity.is_at_preferred_address(&from)
+        {
+            // Once a client is at the preferred address, what comes to the old one is late.
+            return;
+        }
+        self.drop_doubtful_but(packet);
+        match self.path.link.candidates.find(&from) {
+            Some(at) => self.follow_to_candidate(packet, at, ours_differs),
+            None => self.follow_to_new(packet, ours_differs),
+        }
+    }
+
+    /// The peer has shown itself: a doubtful path to another address is given up.
+    fn drop_doubtful_but(&mut self, packet: &Arrival) {
+        if let Some(at) = (self.path.link.candidates).doubtful_besides(&packet.address) {
+            self.drop_candidate(at);
+        }
+    }
+
+    /// The peer sends from the address of candidate path `at`.
+    fn follow_to_candidate(&mut self, packet: &Arrival, at: usize, ours_differs: bool) {
+        let Some(candidate) = self.path.link.candidates.get_mut(at) else {
+            return;
+        };
+        let is_validated = candidate.amplification.is_validated();
+        match candidate.role {
+            // The peer is back; or it never left, and the move was a forgery.
+            Role::Previous => self.switch_to(at, None),
+            _ if ours_differs && candidate.validation.is_running() => {
+                candidate.role = Role::Awaited;
+            }
+            _ => {
+                self.switch_to(at, None);
+                self.validate_previous();
+                if is_validated {
+                    self.facts.moved = Some(Moved::Peer(packet.address.remote));
+                } else {
+                    // What did not answer before may answer now.
+                    let pto = self.probing_pto();
+                    self.path.link.validation.start(pto);
+                }
+            }
+        }
+    }
+
+    /// The peer sends from an address of which nothing is known.
+    fn follow_to_new(&mut self, packet: &Arrival, ours_differs: bool) {
+        let role = if ours_differs {
+            // A server answers from its old address until the new one is validated (section
+            // 9.6.1).
+            Role::Awaited
+        } else {
+            Role::Probed
+        };
+        self.make_room();
+        let Some(at) = self.add_from_peer(packet, role, false) else {
+            return;
+        };
+        if role == Role::Probed {
+            self.switch_to(at, None);
+            self.validate_previous();
+        }
+    }
+
+    /// The peer probes from an address of which nothing is known. A server validates it at once, so
+    /// that nothing holds it back should the peer move there.
+    pub(super) fn add_probed(&mut self, packet: &Arrival) {
+        if self.identity.side.is_server() {
+            self.add_from_peer(packet, Role::Probed, true);
+        }
+    }
+
+    /// Adds a candidate path for where a packet came from, and validates it. `None` if there are too
+    /// many, or if the peer only probes from there, with another of our connection IDs, but gave none
+    /// to answer with.
+    fn add_from_peer(&mut self, packet: &Arrival, role: Role, is_probe: bool) -> Option<usize> {
+        let path = &mut *self.path;
+        let (from, current) = (packet.address, path.link.address);
+        let is_deliberate = packet.dst_cid != path.cids.reached_by;
+        let cid = if is_deliberate || !from.is_same_host(&current) {
+            path.cids.remote.assign()
+        } else {
+            None
+        };
+        if cid.is_none() && is_deliberate {
+            if is_probe {
+                // Using the old one there would show who moved (section 9.5).
+                return None;
+            }
+            // A peer that has moved without giving any to use there must not be lost over it: a NAT
+            // may have moved it just when it changed our ID. The next one that it gives is used.
+            path.cids.needs_fresh_remote = true;
+        }
+        let is_validated = from.remote == current.remote && path.link.amplification.is_validated();
+        let limit = Amplification::of_candidate(is_validated, packet.datagram_len);
+        self.add(CandidatePath::new(from, role, cid, limit))
+    }
+
+    /// A path that the peer has already taken needs a place more than any that it only probed.
+    fn make_room(&mut self) {
+        let candidates = &self.path.link.candidates;
+        if candidates.place().is_err()
+            && let Some(probed) = candidates.in_role(Role::Probed)
+        {
+            self.drop_candidate(probed);
+        }
+    }
+
+    /// Asks on the previous path whether the peer really left it (section 9.3.3): if it is still there, it
+    /// answers with a packet that brings us back.
+    pub(super) fn validate_previous(&mut self) {
+        if let Some(at) = self.path.link.candidates.in_role(Role::Previous) {
+            self.validate(at);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Path validation: challenges and responses, and what their results decide (RFC 9000, section 8.2).
+//! When a silent path is probed is in `deadlines`.
+
+use crate::events::Event;
+use crate::observe::Observation;
+use crate::path::{AckedDatagramSize, Address, Answered, Role};
+
+use super::{Arrival, Migration, Moved, PathFailure};
+
+/// Validations in a row that show a path to be too small. Each has six challenges or more, so that
+/// with one in three datagrams lost one good path in fifteen thousand fails by chance; a burst of
+/// losses may well outlast one validation.
+const FULL_SIZE_VALIDATIONS: u32 = 3;
+
+impl Migration<'_> {
+    /// A PATH_CHALLENGE arrived. It is echoed on the path that it came from, and nowhere else
+    /// (section 8.2.2).
+    pub(crate) fn on_challenge(&mut self, data: [u8; 8], packet: &Arrival) {
+        let rtt = self.path.recovery.rtt().smoothed;
+        let link = &mut self.path.link;
+        if !link.path_response_limit.admit(self.now, rtt) {
+            return self.monitor.dropped(self.now, "challenges beyond measure");
+        }
+        if link.responses_to(&packet.address).is_none() {
+            self.add_probed(packet);
+        }
+        match self.path.link.responses_to(&packet.address) {
+            Some(responses) => responses.push(data),
+            None => self
+                .monitor
+                .dropped(self.now, "a challenge on a path that can't be answered"),
+        }
+    }
+
+    /// The response to a challenge of this path arrived; which path it came on doesn't matter (section
+    /// 8.2.3).
+    pub(crate) fn on_response(&mut self, data: [u8; 8]) {
+        let link = &mut self.path.link;
+        if let Some(answered) = link.validation.on_response(self.now, data) {
+            self.on_validated(answered);
+        } else if let Some((at, answered)) = link.candidates.on_response(self.now, data) {
+            self.on_candidate_validated(at, answered);
+        }
+    }
+
+    /// The path in use answered.
+    fn on_validated(&mut self, answered: Answered) {
+        let expiry = self.now + self.linger();
+        let link = &mut self.path.link;
+        let address = link.address;
+        let was_validated = link.amplification.is_validated();
+        link.amplification.set_validated();
+        if answered.complete {
+            link.candidates.expire_previous(expiry);
+        }
+        if self.identity.side.is_server() {
+            if !was_validated {
+                self.facts.moved = Some(Moved::Peer(address.remote));
+            }
+        } else if answered.complete {
+            self.facts.moved = Some(Moved::Local(address));
+        }
+        self.observe_validated(address, answered);
+    }
+
+    /// A candidate path answered.
+    fn on_candidate_validated(&mut self, at: usize, answered: Answered) {
+        let Some(candidate) = self.path.link.candidates.get_mut(at) else {
+            return;
+        };
+        let (address, role) = (candidate.address, candidate.role);
+        candidate.amplification.set_validated();
+        if role == Role::Probed {
+            candidate.stand_by(self.now);
+        }
+        self.observe_validated(address, answered);
+        if !answered.complete && role != Role::Doubtful {
+            return;
+        }
+        match role {
+            Role::Chosen | Role::Preferred => self.arrive(at, answered.rtt),
+            // The peer's packets were followed to a doubtful path before: its address is enough.
+            Role::Awaited | Role::Doubtful => {
+                self.switch_to(at, Some(answered.rtt));
+                self.validate_previous();
+                self.facts.moved = Some(Moved::Peer(address.remote));
+            }
+            // The previous path still answers. Whether the new one is real shows by itself.
+            Role::Probed | Role::Previous => {}
+        }
+    }
+
+    fn observe_validated(&mut self, path: Address, answered: Answered) {
+        let rtt = answered.rtt;
+        self.monitor
+            .observe(self.now, &Observation::PathValidated { path, rtt });
+    }
+
+    /// Acts on deadlines of the validation of the path in use.
+    pub(crate) fn on_validation_timeout(&mut self) {
+        let link = &mut self.path.link;
+        if link.validation.on_timeout(self.now) {
+            self.on_validation_failed();
+        } else if link.validation.wants_challenge() {
+            // The path may drop marked packets; that must not keep it from being validated.
+            link.ecn.on_probe_timeout();
+        }
+    }
+
+    /// Acts on deadlines of candidate paths.
+    pub(crate) fn on_candidate_timeouts(&mut self) {
+        let (now, pto) = (self.now, self.probing_pto());
+        // The previous path is kept, silent or not, until the peer has shown that it did leave.
+        let is_settled = self.path.link.amplification.is_validated();
+        let mut at = 0;
+        while let Some(candidate) = self.path.link.candidates.get_mut(at) {
+            let mut failed = candidate.validation.on_timeout(now);
+            match candidate.role {
+                Role::Previous => failed &= is_settled,
+                // For longer each time, as long as the connection lasts.
+                Role::Doubtful if failed => {
+                    candidate.validation.start(pto);
+                    failed = false;
+                }
+                _ => {}
+            }
+            let expired = candidate.expires_at.is_some_and(|expiry| expiry <= now);
+            if failed {
+                self.fail_candidate(at);
+            } else if expired {
+                self.drop_candidate(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// The path in use didn't answer a full challenge: back to the previous one, or the end (sections
+    /// 9.3.2 and 14.2).
+    fn on_validation_failed(&mut self) {
+        let link = &self.path.link;
+        let path = link.address;
+        let is_client = self.identity.side.is_client();
+        let is_known = is_client || link.amplification.is_validated();
+        let acked = link.acked_datagram_size;
+        let may_be_chance = link.validation.failures() < FULL_SIZE_VALIDATIONS;
+        let previous = link.candidates.in_role(Role::Previous);
+        self.monitor
+            .observe(self.now, &Observation::PathFailed { path });
+        if is_client {
+            self.outbox.event(Event::MigrationFailed { path });
+        }
+        if is_known && acked.is_full() {
+            // Only the answers were lost: what the path must carry, it does.
+            let expiry = self.now + self.linger();
+            self.path.link.candidates.expire_previous(expiry);
+        } else if is_known && acked.is_any() && may_be_chance {
+            self.validate_full_size_again();
+        } else if is_known && !acked.is_any() {
+            // Silent, not narrow: the peer may have gone elsewhere, and comes back by itself.
+        } else if let Some(previous) = previous {
+            if is_known {
+                self.switch_to(previous, None);
+            } else {
+                self.retreat(previous);
+            }
+        } else if is_known {
+            self.facts.failure = Some(PathFailure::TooNarrow);
+        } else {
+            self.facts.failure = Some(PathFailure::Unreachable);
+        }
+    }
+
+    /// Small datagrams arrive and full challenges were lost, which may be chance: asks once more, and
+    /// for something small beside it, so that silence can be told from narrowness.
+    fn validate_full_size_again(&mut self) {
+        let pto = self.probing_pto();
+        let path = &mut *self.path;
+        let next = path.space.ledger.next_number();
+        path.link.acked_datagram_size = AckedDatagramSize::starting_at(next);
+        path.link.validation.start(pto);
+        path.space.ping = true;
+    }
+
+    /// The path in use did not answer: a server goes back to the previous path (section 9.3.2). That
+    /// the address is not the peer's is not certain, though, as challenges and responses may all have
+    /// been lost; and a peer that only receives would never show itself again. So the path is
+    /// validated on, within its anti-amplification limit, until it answers or a non-probing packet
+    /// shows that the peer is elsewhere.
+    fn retreat(&mut self, previous: usize) {
+        let validation = std::mem::take(&mut self.path.link.validation);
+        let mut doubtful = self.exchange(previous, None);
+        doubtful.role = Role::Doubtful;
+        doubtful.expires_at = None;
+        doubtful.validation = validation;
+        doubtful.validation.start(self.probing_pto());
+        self.path.link.candidates.push(doubtful);
+        // A peer that never left answers with a non-probing packet.
+        self.path.space.ping = true;
+    }
+}
