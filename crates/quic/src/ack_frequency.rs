@@ -110,7 +110,7 @@ impl Asked {
     }
 
     /// True if the peer understands IMMEDIATE_ACK and may be waiting longer than it would by itself.
-    pub(crate) fn may_hurry(&self) -> bool {
+    pub(crate) fn may_request_immediate_ack(&self) -> bool {
         self.peer_min.is_some() && self.newest.is_some()
     }
 

@@ -1,6 +1,6 @@
 //! Frames of an authenticated packet, each to its owner (RFC 9000, sections 12.4 and 19).
 
-use swiftwater_units::Instant;
+use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::frame::{ConnectionClose, FrameIter};
 use swiftwater_wire::{ErrorCode, Frame};
 
@@ -102,25 +102,11 @@ impl Connection {
     ) -> Result<(), TransportError> {
         match frame {
             Frame::Padding { .. } | Frame::Ping => Ok(()),
-            Frame::DataBlocked { limit } => {
-                self.on_peer_blocked(now, ControlKey::MaxData, limit);
-                Ok(())
-            }
-            Frame::StreamsBlocked { dir, limit } => {
-                self.on_peer_blocked(now, ControlKey::MaxStreams(dir), limit);
-                Ok(())
-            }
+            Frame::DataBlocked { .. }
+            | Frame::StreamDataBlocked { .. }
+            | Frame::StreamsBlocked { .. } => self.on_blocked_frame(now, &frame),
             Frame::Ack(ack) => self.on_ack(now, SpaceId::of(level, origin.path), &ack),
-            Frame::Crypto(crypto) => {
-                let progress = self
-                    .handshake
-                    .on_crypto(level, crypto.offset, crypto.data)?;
-                if progress.repeated {
-                    let (mut fates, buffers) = self.fates(now);
-                    fates.speed_up_handshake(&mut buffers.loss);
-                }
-                self.on_progress(now, progress)
-            }
+            Frame::Crypto(crypto) => self.on_crypto(now, level, &crypto),
             Frame::Stream(stream) => self.streams.on_stream(&stream),
             Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset),
             Frame::ResetStreamAt(reset) if self.identity.config.reset_stream_at => {
@@ -136,11 +122,6 @@ impl Connection {
                 self.streams.on_max_streams(dir, count);
                 Ok(())
             }
-            Frame::StreamDataBlocked { id, limit } => {
-                self.streams.on_stream_data_blocked(id)?;
-                self.on_peer_blocked(now, ControlKey::MaxStreamData(id), limit);
-                Ok(())
-            }
             Frame::NewToken { token } => self.on_new_token(token),
             Frame::NewConnectionId(_)
             | Frame::RetireConnectionId { .. }
@@ -153,13 +134,7 @@ impl Connection {
             Frame::HandshakeDone => self.on_handshake_done(now),
             Frame::Feedback(feedback) => self.on_feedback(now, origin.path, &feedback),
             Frame::AckFrequency(wish) => self.policies.ack_granted.on_frame(&wish),
-            Frame::ImmediateAck => {
-                self.policies.ack_granted.check_offered()?;
-                if let Some(path) = self.paths.get_mut(origin.path) {
-                    path.space.received.hurry(now);
-                }
-                Ok(())
-            }
+            Frame::ImmediateAck => self.on_immediate_ack(now, origin.path),
             Frame::Datagram { data } => {
                 if self.datagrams.receive(frame_type, data)? {
                     self.outbox.event(Event::DatagramReceived);
@@ -174,8 +149,17 @@ impl Connection {
         }
     }
 
-    /// The peer reports that `limit` of `key` blocks it (RFC 9000, sections 19.12 to 19.14).
-    fn on_peer_blocked(&mut self, now: Instant, key: ControlKey, limit: u64) {
+    /// The peer reports that a limit blocks it (RFC 9000, sections 19.12 to 19.14).
+    fn on_blocked_frame(&mut self, now: Instant, frame: &Frame<'_>) -> Result<(), TransportError> {
+        let (key, limit) = match *frame {
+            Frame::DataBlocked { limit } => (ControlKey::MaxData, limit),
+            Frame::StreamsBlocked { dir, limit } => (ControlKey::MaxStreams(dir), limit),
+            Frame::StreamDataBlocked { id, limit } => {
+                self.streams.on_stream_data_blocked(id)?;
+                (ControlKey::MaxStreamData(id), limit)
+            }
+            _ => return Ok(()),
+        };
         let path = self.paths.primary();
         let report = BlockedReport {
             now,
@@ -184,6 +168,16 @@ impl Connection {
             largest_acked: path.space.ledger.largest_acked(),
         };
         self.control.on_blocked(key, report);
+        Ok(())
+    }
+
+    /// The peer asks for an acknowledgement at once (draft-ietf-quic-ack-frequency).
+    fn on_immediate_ack(&mut self, now: Instant, path: PathId) -> Result<(), TransportError> {
+        self.policies.ack_granted.check_offered()?;
+        if let Some(path) = self.paths.get_mut(path) {
+            path.space.received.require_ack(now);
+        }
+        Ok(())
     }
 
     fn on_new_token(&mut self, token: &[u8]) -> Result<(), TransportError> {

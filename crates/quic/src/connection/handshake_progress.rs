@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use swiftwater_units::Instant;
 use swiftwater_wire::ErrorCode;
+use swiftwater_wire::frame::Crypto;
 
 use crate::address_token::issue_address_token;
 use crate::control::{ControlKey, ControlValue};
@@ -28,12 +29,23 @@ impl Connection {
         }
     }
 
-    /// Acts on what a step of the handshake brought about.
-    pub(super) fn on_progress(
+    /// Handshake data arrived.
+    pub(super) fn on_crypto(
         &mut self,
         now: Instant,
-        progress: Progress,
+        level: EncryptionLevel,
+        crypto: &Crypto<'_>,
     ) -> Result<(), TransportError> {
+        let progress = (self.handshake).on_crypto(level, crypto.offset, crypto.data)?;
+        if progress.repeated {
+            let (mut fates, buffers) = self.fates(now);
+            fates.speed_up_handshake(&mut buffers.loss);
+        }
+        self.on_progress(now, progress)
+    }
+
+    /// Acts on what a step of the handshake brought about.
+    fn on_progress(&mut self, now: Instant, progress: Progress) -> Result<(), TransportError> {
         if let Some(version) = self.handshake.take_settled_version() {
             let original = self.handshake.original_version();
             self.monitor

@@ -211,7 +211,7 @@ impl Received {
     }
 
     /// The peer wants an acknowledgement at once.
-    pub(crate) fn hurry(&mut self, now: Instant) {
+    pub(crate) fn require_ack(&mut self, now: Instant) {
         self.ack_deadline = Some(now);
     }
 
