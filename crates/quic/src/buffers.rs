@@ -10,7 +10,7 @@ use crate::path::LossFacts;
 /// The buffers of a connection, and the count of frames that it has sent.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
-    pub(crate) frames_sent: Box<FrameCounter>,
+    pub(crate) frames_sent: FrameCounter,
     /// They hold nothing between calls.
     pub(crate) buffers: LazyBox<Buffers>,
 }

@@ -156,11 +156,10 @@ impl Fates<'_> {
         let received = &mut space.received;
         for carried in space.ledger.carried_by(number) {
             match carried {
-                Carried::Ack { largest, .. } => {
-                    if fate == Fate::Acked {
-                        received.on_ack_acked(largest);
-                    }
+                Carried::Ack { largest, .. } if fate == Fate::Acked => {
+                    received.on_ack_acked(largest);
                 }
+                Carried::Ack { .. } => {}
                 Carried::Crypto { offset, len } => {
                     self.handshake.on_frame_fate(id.level(), offset, len, fate);
                 }

@@ -15,6 +15,7 @@ use crate::datagrams::Datagrams;
 use crate::feedback_exchange::FeedbackExchange;
 use crate::frame_writer::Carried;
 use crate::handshake::Handshake;
+use crate::handshake::Handshake;
 use crate::idle_memory::IdleMemory;
 use crate::lazy_box::LazyBox;
 use crate::observe::Observation;
@@ -90,9 +91,26 @@ impl PolicyHost {
         self.ack_asked.peer_max_ack_delay(declared)
     }
 
-    /// Asks the scheduler which path sends next. A decision for a path that is not open counts as
-    /// invalid, and the primary path is taken.
+    /// Asks the scheduler which path sends next, and whether it may send data; acknowledgements are never
+    /// held back.
     pub(crate) fn schedule(
+        &mut self,
+        now: Instant,
+        waiting: &Waiting<'_>,
+        paths: &mut PathSet,
+        monitor: &mut Monitor,
+    ) -> Scheduled {
+        let scheduled = self.ask_scheduler(now, waiting, paths, monitor);
+        let path = paths.get_mut(scheduled.path);
+        if let (Some(until), Some(path)) = (scheduled.wait_until, path) {
+            let wait = &mut path.pacing_until;
+            *wait = Some(wait.map_or(until, |at| at.min(until)));
+        }
+        scheduled
+    }
+
+    /// A decision for a path that is not open counts as invalid, and the primary path is taken.
+    fn ask_scheduler(
         &mut self,
         now: Instant,
         waiting: &Waiting<'_>,
@@ -277,8 +295,24 @@ impl PolicyHost {
         self.reinjector.on_feedback(now, message);
     }
 
-    /// Asks the feedback policy what the peer is to be sent, unless it was asked just now.
-    pub(crate) fn poll_feedback(&mut self, now: Instant, paths: &PathSet, monitor: &mut Monitor) {
+    /// When the feedback policy asks to be called; it is not before the handshake is complete.
+    pub(crate) fn feedback_deadline(&self, handshake: &Handshake) -> Option<Instant> {
+        let exchange = self.feedback.as_ref()?;
+        exchange.deadline().filter(|_| handshake.is_complete())
+    }
+
+    /// Asks the feedback policy what the peer is to be sent, unless it was asked just now or the handshake
+    /// is not complete.
+    pub(crate) fn poll_feedback(
+        &mut self,
+        now: Instant,
+        handshake: &Handshake,
+        paths: &PathSet,
+        monitor: &mut Monitor,
+    ) {
+        if !handshake.is_complete() {
+            return;
+        }
         let Some(feedback) = self.feedback.as_deref_mut().filter(|due| due.is_due(now)) else {
             return;
         };

@@ -1,5 +1,4 @@
-//! Feedback between policies: the peer's messages to every policy and to the application, and when this
-//! end's policy is asked for messages.
+//! Feedback between policies: the peer's messages to every policy and to the application.
 
 use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::frame::Feedback;
@@ -52,19 +51,5 @@ impl Connection {
         self.policies.on_feedback(now, &message);
         self.consult_reinjector(now, Occasion::Feedback);
         Ok(())
-    }
-
-    /// When the feedback policy asks to be called; it is not before the handshake is complete.
-    pub(super) fn feedback_deadline(&self) -> Option<Instant> {
-        let exchange = self.policies.feedback.as_ref()?;
-        exchange.deadline().filter(|_| self.handshake.is_complete())
-    }
-
-    /// Asks the policy what the peer is to be sent.
-    pub(super) fn poll_feedback(&mut self, now: Instant) {
-        if self.handshake.is_complete() {
-            self.policies
-                .poll_feedback(now, &self.paths, &mut self.monitor);
-        }
     }
 }

@@ -67,7 +67,7 @@ pub struct Connection {
     lifecycle: Lifecycle,
     outbox: Outbox,
     monitor: Monitor,
-    workspace: Workspace,
+    workspace: Box<Workspace>,
 }
 
 impl Connection {
@@ -101,7 +101,7 @@ impl Connection {
             lifecycle: Lifecycle::new(now),
             outbox: Outbox::default(),
             monitor: Monitor::new(observer),
-            workspace: Workspace::default(),
+            workspace: Box::default(),
             identity: Identity {
                 side,
                 config,

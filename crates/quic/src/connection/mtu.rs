@@ -30,15 +30,8 @@ impl Connection {
         self.sync_mtu(now, id);
     }
 
-    /// MTU probes in flight that are overdue count as lost.
-    pub(super) fn on_mtu_timeout(&mut self, now: Instant) {
-        while let Some((id, number)) = self.paths.overdue_mtu_probe(now) {
-            self.give_up_mtu_probe(now, id, number);
-        }
-    }
-
     /// An MTU probe counts as lost.
-    fn give_up_mtu_probe(&mut self, now: Instant, id: PathId, number: PacketNumber) {
+    pub(super) fn give_up_mtu_probe(&mut self, now: Instant, id: PathId, number: PacketNumber) {
         let rng = &mut self.identity.random.generator;
         let path = self.paths.get_mut(id);
         if let Some(record) = path.and_then(|path| path.give_up_mtu_probe(now, number, rng)) {

@@ -5,12 +5,11 @@ use swiftwater_units::Instant;
 use crate::deadlines::Deadlines;
 use crate::error::ConnectionError;
 use crate::establishment::PROBES;
-use crate::lifecycle::Termination;
+use crate::lifecycle::{STOPPED_DRIVER, Termination};
 use crate::observe::{LossTimer, Observation};
 use crate::space::SpaceId;
 
 use super::Connection;
-use crate::lifecycle::STOPPED_DRIVER;
 
 impl Connection {
     fn deadlines(&self) -> Deadlines<'_> {
@@ -44,7 +43,7 @@ impl Connection {
         consider(self.handshake.keys().previous_expires());
         consider(self.handshake.keys().early_expires());
         consider(self.policies.reinjector_deadline());
-        consider(self.feedback_deadline());
+        consider(self.policies.feedback_deadline(&self.handshake));
         consider(self.streams.next_expiry());
         consider(self.streams.next_grant());
         consider(self.control.next_repetition());
@@ -76,12 +75,19 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return;
         }
-        self.on_mtu_timeout(now);
+        while let Some((id, number)) = self.paths.overdue_mtu_probe(now) {
+            self.give_up_mtu_probe(now, id, number);
+        }
         if due(self.deadlines().keep_alive()) {
             self.ping();
         }
         if due(self.deadlines().silence()) {
-            self.on_silence();
+            let awaits_data = self.streams.is_awaiting_data();
+            let progress = self.streams.progress();
+            self.lifecycle.liveness.on_silence(progress, awaits_data);
+            if awaits_data {
+                self.ping();
+            }
         }
         for path in self.paths.iter_mut() {
             let rng = &mut self.identity.random.generator;
@@ -89,15 +95,13 @@ impl Connection {
         }
         self.policies
             .on_timeout(now, &self.paths, &self.streams, &mut self.monitor);
-        if due(self.feedback_deadline()) {
-            self.poll_feedback(now);
+        if due(self.policies.feedback_deadline(&self.handshake)) {
+            let (handshake, monitor) = (&self.handshake, &mut self.monitor);
+            self.policies
+                .poll_feedback(now, handshake, &self.paths, monitor);
         }
         self.on_recovery_timeout(now);
-        for path in self.paths.iter_mut() {
-            if due(path.pacing_until) {
-                path.pacing_until = None;
-            }
-        }
+        self.paths.on_pacing_timeout(now);
         self.streams.expire(now);
         self.streams.grant_by(now);
         self.control.repeat_by(now);
@@ -188,16 +192,6 @@ impl Connection {
         }
         if let Some(path) = self.paths.get_mut(path) {
             self.monitor.report_ecn(now, path);
-        }
-    }
-
-    /// The peer has been silent for long: asks whether the path is alive if data are expected.
-    fn on_silence(&mut self) {
-        let awaits_data = self.streams.is_awaiting_data();
-        let progress = self.streams.progress();
-        self.lifecycle.liveness.on_silence(progress, awaits_data);
-        if awaits_data {
-            self.ping();
         }
     }
 }

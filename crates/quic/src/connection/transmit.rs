@@ -9,7 +9,7 @@ use crate::handshake::{KeysUnavailable, UpdateCause};
 use crate::lifecycle::Termination;
 use crate::observe::{Observation, Owner};
 use crate::policy::Occasion;
-use crate::policy_host::{Scheduled, Waiting};
+use crate::policy_host::Waiting;
 use crate::transmission::{Batch, BatchEnd};
 use crate::transmit::Transmit;
 
@@ -36,7 +36,9 @@ impl Connection {
         }
         self.streams.drain_control(&mut self.control);
         self.report_resets(now);
-        self.poll_feedback(now);
+        let (handshake, monitor) = (&self.handshake, &mut self.monitor);
+        self.policies
+            .poll_feedback(now, handshake, &self.paths, monitor);
         if let Some(transmit) = self.transmit_on_candidate(now, buf) {
             return Some(transmit);
         }
@@ -105,7 +107,13 @@ impl Connection {
         max_segments: usize,
         buf: &mut [u8],
     ) -> Option<Transmit> {
-        let scheduled = self.choose_path(now);
+        let waiting = Waiting {
+            streams: &self.streams,
+            control: &self.control,
+            datagrams: &self.datagrams,
+        };
+        let (paths, monitor) = (&mut self.paths, &mut self.monitor);
+        let scheduled = self.policies.schedule(now, &waiting, paths, monitor);
         let id = scheduled.path;
         let ecn = self.paths.get(id)?.link.ecn.mark();
         let mut batch = Batch::new(buf, max_segments, &scheduled, ecn);
@@ -129,24 +137,6 @@ impl Connection {
                 }
             }
         }
-    }
-
-    /// Asks the scheduler for the path of the next datagrams, and whether they may carry data.
-    /// Acknowledgements are never held back.
-    fn choose_path(&mut self, now: Instant) -> Scheduled {
-        let waiting = Waiting {
-            streams: &self.streams,
-            control: &self.control,
-            datagrams: &self.datagrams,
-        };
-        let (paths, monitor) = (&self.paths, &mut self.monitor);
-        let scheduled = self.policies.schedule(now, &waiting, paths, monitor);
-        let path = self.paths.get_mut(scheduled.path);
-        if let (Some(until), Some(path)) = (scheduled.wait_until, path) {
-            let wait = &mut path.pacing_until;
-            *wait = Some(wait.map_or(until, |at| at.min(until)));
-        }
-        scheduled
     }
 
     /// Closes if a packet could not be protected: nothing of it is sent.

@@ -208,6 +208,13 @@ impl PathSet {
             .find_map(|path| Some((path.id, size(path)?)))
     }
 
+    /// Data that the pacer or the scheduler has held back until now may go.
+    pub(crate) fn on_pacing_timeout(&mut self, now: Instant) {
+        for path in self.iter_mut() {
+            path.pacing_until = path.pacing_until.filter(|&until| until > now);
+        }
+    }
+
     /// An MTU probe in flight whose fate should have shown by now.
     pub(crate) fn overdue_mtu_probe(&mut self, now: Instant) -> Option<(PathId, PacketNumber)> {
         self.iter_mut()

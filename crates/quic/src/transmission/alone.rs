@@ -52,7 +52,7 @@ impl Transmission<'_> {
             },
         };
         let out = &mut buf[..limit];
-        let size = self.build_packet(&Packet::validation(), &target, out, workspace)?;
+        let size = self.build_packet(Packet::validation(), &target, out, workspace)?;
         if size == 0 {
             return Ok(None);
         }
@@ -81,7 +81,7 @@ impl Transmission<'_> {
         };
         let number = self.path.space.ledger.next_number();
         let out = &mut buf[..usize::from(size)];
-        let built = self.build_packet(&Packet::mtu_probe(), &target, out, workspace)?;
+        let built = self.build_packet(Packet::mtu_probe(), &target, out, workspace)?;
         if built == 0 {
             return Ok(None);
         }

@@ -19,7 +19,7 @@ pub(super) const MIN_STREAM_ROOM: usize = 32;
 
 impl Transmission<'_> {
     /// Fills one packet on the path in use.
-    pub(super) fn fill(&mut self, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
+    pub(super) fn fill(&mut self, packet: Packet, writer: &mut FrameWriter<'_, '_>) {
         if packet.mtu_probe {
             self.fill_mtu_probe(writer);
         } else if packet.level == EncryptionLevel::OneRtt {
@@ -41,7 +41,7 @@ impl Transmission<'_> {
         writer.frame(&Frame::Ping);
     }
 
-    fn fill_one_rtt(&mut self, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
+    fn fill_one_rtt(&mut self, packet: Packet, writer: &mut FrameWriter<'_, '_>) {
         self.fill_ack(packet, writer);
         if let Some(feedback) = &mut self.policies.feedback {
             feedback.fill(self.control, writer);
@@ -67,7 +67,7 @@ impl Transmission<'_> {
     }
 
     /// Ack-eliciting frames of Initial, Handshake and 0-RTT packets.
-    fn fill_before_one_rtt(&mut self, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
+    fn fill_before_one_rtt(&mut self, packet: Packet, writer: &mut FrameWriter<'_, '_>) {
         if packet.level == EncryptionLevel::ZeroRtt {
             self.fill_application(writer);
         } else {
@@ -77,7 +77,7 @@ impl Transmission<'_> {
     }
 
     /// A PING, if one was asked for or nothing else elicits the acknowledgement of a probe.
-    fn fill_ping(&mut self, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
+    fn fill_ping(&mut self, packet: Packet, writer: &mut FrameWriter<'_, '_>) {
         let Some(space) = self.space_mut(packet.level) else {
             return;
         };
@@ -89,7 +89,7 @@ impl Transmission<'_> {
         }
     }
 
-    fn fill_ack(&mut self, packet: &Packet, writer: &mut FrameWriter<'_, '_>) {
+    fn fill_ack(&mut self, packet: Packet, writer: &mut FrameWriter<'_, '_>) {
         let (now, level, path) = (self.now, packet.level, self.path.id);
         let exponent = self.identity.config.ack_delay_exponent;
         let Some(space) = self.space_mut(level) else {

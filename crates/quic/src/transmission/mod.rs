@@ -92,7 +92,7 @@ impl Transmission<'_> {
         let permitted = out.len().min(plan.budget);
         let out = &mut out[..permitted];
         let mut len = 0;
-        for (nth, packet) in plan.packets().iter().enumerate() {
+        for (nth, &packet) in plan.packets().iter().enumerate() {
             let is_last = nth + 1 == plan.packets().len();
             let target = Target {
                 pad_to: if plan.pads {

@@ -42,7 +42,7 @@ impl Packet {
     }
 
     /// Its purpose, for recovery.
-    pub(crate) fn purpose(&self) -> SendPurpose {
+    pub(crate) fn purpose(self) -> SendPurpose {
         match (self.mtu_probe, self.probe) {
             (true, _) => SendPurpose::MtuProbe,
             (false, true) => SendPurpose::TimeoutProbe,

@@ -99,7 +99,7 @@ impl Transmission<'_> {
     /// There are no keys to protect it with: nothing may be sent.
     pub(crate) fn build_packet(
         &mut self,
-        packet: &Packet,
+        packet: Packet,
         target: &Target,
         out: &mut [u8],
         workspace: &mut Workspace,
@@ -157,7 +157,7 @@ impl Transmission<'_> {
     /// Counts a packet for congestion control and ECN; returns its record.
     fn count_sent(
         &mut self,
-        packet: &Packet,
+        packet: Packet,
         target: &Target,
         written: &WrittenPacket,
     ) -> SentPacket {
