@@ -21,10 +21,11 @@ RULES = [
      r"recovery|congestion|Congestion|LossBased|Bbr|Cubic|connection::timers|connection::lifecycle|pacer"),
     ("streams", "", r"quic::streams|connection::application|stream::"),
     ("packets in", "",
-     r"connection::receive|connection::frames|frame::decode|header::parse|Reader|endpoint|Routes|routing|quic::path"),
+     r"connection::receive|quic::reception|connection::frames|frame::decode|header::parse|Reader|endpoint|Routes|"
+     r"routing|quic::path"),
     ("packets out", "",
-     r"connection::transmit|header::encode|frame::encode|Writer|frame_writer|FrameWriter|quic::control|Spin|"
-     r"packet_number|datagrams|rand_chacha|RandomBits"),
+     r"connection::transmit|quic::transmission|header::encode|frame::encode|Writer|frame_writer|FrameWriter|"
+     r"quic::control|Spin|packet_number|datagrams|rand_chacha|RandomBits"),
     ("rest of the protocol", "", r"swiftwater_quic|swiftwater_wire|VecDeque|hashbrown|core::hash|BTree"),
     ("driver", "", r"swiftwater_net|quinn_udp|recvmmsg|sendmsg|recvmsg|syscall"),
     ("runtime", "", r"tokio|mio|clock_gettime|pthread|futex|parking_lot|std::time|epoll"),
