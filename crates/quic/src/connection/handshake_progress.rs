@@ -138,7 +138,9 @@ impl Connection {
         self.outbox.endpoint_event(EndpointEvent::HandshakeDone);
         self.outbox.event(Event::Confirmed);
         let path = self.paths.primary().id;
-        self.with_migration(now, path, |migration| migration.on_handshake_confirmed());
+        self.with_migration(now, path, |migration| {
+            migration.on_handshake_confirmed();
+        });
     }
 
     /// Puts the peer's transport parameters to use, if they are not in use yet.

@@ -8,7 +8,7 @@ use crate::connection_ids::ConnectionIds;
 use crate::error::{ConnectionError, MigrateError, TransportError};
 use crate::events::{CidCollision, Event};
 use crate::lifecycle::Termination;
-use crate::migration::{Migration, MigrationFacts, Moved, PathFailure};
+use crate::migration::{Arrival, Migration, MigrationFacts, Moved, PathFailure};
 use crate::reception::Origin;
 use crate::transmit::LocalAddress;
 
@@ -77,7 +77,9 @@ impl Connection {
         match *frame {
             Frame::NewConnectionId(ref new) => {
                 self.connection_ids().on_new_connection_id(path, new)?;
-                self.with_migration(now, path, |migration| migration.replace_retired_cids());
+                self.with_migration(now, path, |migration| {
+                    migration.replace_retired_cids();
+                });
             }
             Frame::RetireConnectionId {
                 path: named,
@@ -87,7 +89,7 @@ impl Connection {
                 cids.on_retire_connection_id(path, used, named, sequence)?;
             }
             Frame::PathChallenge { data } => {
-                let packet = origin.arrival();
+                let packet = arrival(origin);
                 self.with_migration(now, path, |migration| migration.on_challenge(data, &packet));
             }
             Frame::PathResponse { data } => {
@@ -173,9 +175,22 @@ impl Connection {
     pub(super) fn on_path_timeouts(&mut self, now: Instant) {
         let mut next = self.paths.next_in_validation(None);
         while let Some(path) = next {
-            self.with_migration(now, path, |migration| migration.on_validation_timeout());
-            self.with_migration(now, path, |migration| migration.on_candidate_timeouts());
+            self.with_migration(now, path, |migration| {
+                migration.on_validation_timeout();
+            });
+            self.with_migration(now, path, |migration| {
+                migration.on_candidate_timeouts();
+            });
             next = self.paths.next_in_validation(Some(path));
         }
+    }
+}
+
+/// What migration depends on of where a packet came from.
+pub(super) fn arrival(origin: &Origin<'_>) -> Arrival {
+    Arrival {
+        address: *origin.address,
+        dst_cid: origin.dst_cid,
+        datagram_len: origin.datagram_len,
     }
 }

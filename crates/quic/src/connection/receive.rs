@@ -16,6 +16,7 @@ use crate::transmit::DatagramMeta;
 
 use super::Connection;
 use super::frames::Content;
+use super::migration::arrival;
 
 impl Connection {
     /// Takes a datagram that the endpoint routed here. It is decrypted in place; afterwards its
@@ -193,7 +194,7 @@ impl Connection {
         }
         let has_doubtful = path.link.candidates.in_role(Role::Doubtful).is_some();
         if newest && !content.only_probing && (!is_in_use || has_doubtful) {
-            let packet = origin.arrival();
+            let packet = arrival(origin);
             self.with_migration(now, origin.path, |migration| migration.follow_peer(&packet));
         }
     }

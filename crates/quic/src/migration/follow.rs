@@ -117,7 +117,7 @@ impl Migration<'_> {
         self.add(CandidatePath::new(from, role, cid, limit))
     }
 
-    /// A path that the peer has already taken needs a place more than any that it only probed.
+    /// A path that the peer uses already has precedence over one that it only probed.
     fn make_room(&mut self) {
         let candidates = &self.path.link.candidates;
         if candidates.place().is_err()
@@ -127,8 +127,8 @@ impl Migration<'_> {
         }
     }
 
-    /// Asks on the previous path whether the peer really left it (section 9.3.3): if it is still there, it
-    /// answers with a packet that brings us back.
+    /// Validates the previous path, to find out whether the peer really left it (section 9.3.3): if it is
+    /// still there, it answers with a packet that brings us back.
     pub(super) fn validate_previous(&mut self) {
         if let Some(at) = self.path.link.candidates.in_role(Role::Previous) {
             self.validate(at);

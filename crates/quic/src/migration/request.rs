@@ -35,8 +35,8 @@ impl Migration<'_> {
             self.switch_to(at, None);
         }
         self.abandon(Role::Previous);
-        // What was in flight may be lost, and a client that only receives would say nothing: the
-        // server must hear of the new address now.
+        // What was in flight may be lost, and a client that only receives would send nothing: the
+        // server must receive a packet from the new address now.
         self.path.space.ping = true;
         Ok(preferred.map(|remote| Address { remote, local }))
     }
@@ -104,7 +104,7 @@ impl Migration<'_> {
         if self.identity.first_remote() != Some(address.remote) {
             self.abandon(Role::Chosen);
         }
-        // A client that only receives would say nothing: the server follows non-probing packets.
+        // A client that only receives would send nothing: the server follows non-probing packets.
         self.path.space.ping = true;
         self.facts.moved = Some(Moved::Local(address));
     }

@@ -171,8 +171,8 @@ impl Migration<'_> {
         }
     }
 
-    /// Small datagrams arrive and full challenges were lost, which may be chance: asks once more, and
-    /// for something small beside it, so that silence can be told from narrowness.
+    /// Small datagrams arrive and full challenges were lost, which may be chance: validates the path once
+    /// more, with a PING beside the challenges, so that silence differs from narrowness.
     fn validate_full_size_again(&mut self) {
         let pto = self.probing_pto();
         let path = &mut *self.path;

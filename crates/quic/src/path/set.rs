@@ -391,4 +391,33 @@ mod tests {
         assert!(paths.loss_detection(space).is_none());
         assert!(paths.with_handshake_spaces(UNKNOWN).is_none());
     }
+
+    #[test]
+    fn paths_in_validation_follow_in_the_order_of_their_identifiers() {
+        let ids = [PathId::ZERO, PathId::new(3), PathId::new(5)];
+        let mut paths = PathSet::new(path(ids[0]));
+        paths.others.extend([path(ids[1]), path(ids[2])]);
+        assert_eq!(paths.next_in_validation(None), None);
+        for id in [ids[2], ids[0]] {
+            let path = paths.get_mut(id).expect("the path is open");
+            path.link.validation.start(Duration::from_millis(100));
+        }
+        assert_eq!(paths.next_in_validation(None), Some(ids[0]));
+        assert_eq!(paths.next_in_validation(Some(ids[0])), Some(ids[2]));
+        assert_eq!(paths.next_in_validation(Some(ids[2])), None);
+    }
+
+    #[test]
+    fn a_response_belongs_to_the_path_that_sent_the_challenge() {
+        let (data, other) = ([7; 8], PathId::new(3));
+        let mut paths = PathSet::new(path(PathId::ZERO));
+        paths.others.push(path(other));
+        for path in paths.iter_mut() {
+            path.link.validation.start(Duration::from_millis(100));
+        }
+        let path = paths.get_mut(other).expect("the path is open");
+        path.link.validation.on_sent(Instant::ZERO, data, true);
+        assert_eq!(paths.challenged_with(data), Some(other));
+        assert_eq!(paths.challenged_with([8; 8]), None);
+    }
 }

@@ -19,7 +19,6 @@ use crate::crypto::EncryptionLevel;
 use crate::establishment::Establishment;
 use crate::handshake::Handshake;
 use crate::identity::Identity;
-use crate::migration::Arrival;
 use crate::monitor::Monitor;
 use crate::path::{Address, PathSet};
 use crate::policy_host::PolicyHost;
@@ -38,17 +37,6 @@ pub(crate) struct Origin<'a> {
     pub(crate) path: PathId,
     /// When its datagram arrived: before now if it had to wait for its keys.
     pub(crate) received_at: Instant,
-}
-
-impl Origin<'_> {
-    /// What migration depends on.
-    pub(crate) fn arrival(&self) -> Arrival {
-        Arrival {
-            address: *self.address,
-            dst_cid: self.dst_cid,
-            datagram_len: self.datagram_len,
-        }
-    }
 }
 
 /// A packet whose protection is in place.

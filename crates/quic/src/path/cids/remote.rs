@@ -40,7 +40,7 @@ pub(crate) struct RemoteCids {
 
 impl RemoteCids {
     /// Starts with the ID of the handshake. `limit` counts as the nearest of
-    /// [`PROMISED_LIMITS`], which is what the peer was told.
+    /// [`PROMISED_LIMITS`], which the transport parameter states.
     pub(crate) fn new(first: ConnectionId, limit: u64) -> Self {
         Self {
             current: RemoteCid {
@@ -93,7 +93,7 @@ impl RemoteCids {
         self.in_use().any(|have| have.token.as_ref() == Some(token))
     }
 
-    /// True if the peer wants packets without connection ID.
+    /// True if the peer's connection ID has zero length.
     pub(crate) fn is_empty(&self) -> bool {
         self.current.cid.is_empty()
     }
