@@ -15,7 +15,6 @@ use crate::datagrams::Datagrams;
 use crate::feedback_exchange::FeedbackExchange;
 use crate::frame_writer::Carried;
 use crate::handshake::Handshake;
-use crate::handshake::Handshake;
 use crate::idle_memory::IdleMemory;
 use crate::lazy_box::LazyBox;
 use crate::observe::Observation;
