@@ -34,8 +34,8 @@ pub(super) struct ConnectionReceive {
     /// what they are used for whenever they are read from.
     ring_bytes: u64,
     spare_rings: SpareRings,
-    /// What keeps the credit of the connection behind its window.
-    schedule: Option<CreditSchedule>,
+    /// What keeps the credit of the connection behind its window; few connections have it.
+    schedule: Option<Box<CreditSchedule>>,
     stream_window: ByteCount,
     max_stream_window: ByteCount,
     pub(super) clock: WindowClock,
@@ -363,7 +363,8 @@ impl Streams {
         let rate = rate.filter(|rate| !rate.is_zero());
         incoming.schedule = rate.map(|rate| {
             let limit = incoming.window.limit();
-            CreditSchedule::new(rate, now, incoming.clock.rtt, incoming.received, limit)
+            let (rtt, received) = (incoming.clock.rtt, incoming.received);
+            Box::new(CreditSchedule::new(rate, now, rtt, received, limit))
         });
         self.grant_credit();
     }
@@ -371,7 +372,7 @@ impl Streams {
     /// When the peer is due more credit; `None` while no rate limits it.
     pub(crate) fn next_grant(&self) -> Option<Instant> {
         let incoming = &self.incoming;
-        let schedule = incoming.schedule.as_ref()?;
+        let schedule = incoming.schedule.as_deref()?;
         let (received, rtt) = (incoming.received, incoming.clock.rtt);
         let limit = incoming.window.next_step(received, schedule.step())?;
         schedule.time_of(limit, rtt, received)
