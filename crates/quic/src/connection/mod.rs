@@ -1,7 +1,8 @@
 //! One connection: owner of its parts, and router of facts between them (RFC 9000, 9001, 9002).
 //!
-//! It decides nothing that a part can decide. Receiving is `receive` (packets), `frames` (dispatch to
-//! owners), `acks` and `fates` (what became of sent packets); sending is `transmit` and the transmission
+//! It decides nothing that a part can decide. Receiving is `receive` (coalesced packets) and the reception
+//! context (packet protection), `frames` (dispatch to owners), `acks` and `fates` (what became of sent
+//! packets); sending is `transmit` and the transmission
 //! context; `timers` and `lifecycle` say when it acts without input and how it ends; `migration`
 //! changes the addresses of a path; `application` is the interface of applications.
 

@@ -13,7 +13,7 @@ impl Connection {
     /// True while a client may send before the handshake is complete: it resumes a session that
     /// permits early data, and the server has not answered yet.
     ///
-    /// Such data can be replayed by whoever records them (RFC 9001, section 9.2): send only what may
+    /// An attacker that records such data can replay them (RFC 9001, section 9.2): send only what may
     /// happen twice.
     pub fn may_send_early_data(&self) -> bool {
         self.handshake.may_send_early_data() && self.lifecycle.is_open()

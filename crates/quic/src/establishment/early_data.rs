@@ -11,7 +11,7 @@ use crate::observe::Observation;
 /// Early data of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyData {
-    /// What a client keeps to until it knows better.
+    /// What a client keeps to until the server has answered.
     pub(crate) offered: Option<Box<Offer>>,
     outcome: Option<EarlyDataOutcome>,
 }

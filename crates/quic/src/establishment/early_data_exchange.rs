@@ -1,9 +1,9 @@
 //! Early data as client and server agree on them: offered, accepted, rejected or withdrawn (RFC 9000, section
 //! 7.4.1; RFC 9001, sections 4.6 and 4.9.3).
 //!
-//! Packets of early data are numbered in the 1-RTT space of the initial path, so that a client that is
-//! accepted just goes on. One that is rejected forgets that it ever sent them and sends everything
-//! anew.
+//! Packets of early data are numbered in the 1-RTT space of the initial path: once they are accepted, packet
+//! numbers continue in 1-RTT packets. Once they are rejected, they count as never sent, and everything is
+//! sent anew.
 
 use swiftwater_units::{Dir, Instant};
 use swiftwater_wire::ErrorCode;
@@ -25,7 +25,7 @@ use crate::zero_rtt_limits::{self, EarlyLimits};
 
 use super::early_data::{EarlyData, Offer};
 
-/// Whether a connection whose handshake is complete goes on.
+/// Whether a connection continues once its handshake is complete.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Conclusion {
     /// Early data were accepted, are sent anew, or there were none.

@@ -55,7 +55,7 @@ impl FirstFlight<'_> {
         }
     }
 
-    /// What a client knows of the start, before anything from the server has arrived that counts.
+    /// How a client started, while no authenticated packet and no Retry of the server has arrived.
     fn before_first_packet(&self) -> Option<&Start> {
         let identity = &*self.identity;
         let is_first = identity.side.is_client() && identity.peer_handshake_cid.is_none();

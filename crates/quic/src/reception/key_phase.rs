@@ -51,7 +51,7 @@ impl Reception<'_> {
         self.now + Protection::retention(pto)
     }
 
-    /// The client goes on with 1-RTT packets: early data that are still on their way come soon or
+    /// The client sends 1-RTT packets now: early data that are still under way arrive soon or
     /// never (RFC 9001, section 4.9.3).
     #[inline]
     pub(crate) fn expire_early_data_keys(&mut self) {

@@ -64,7 +64,7 @@ pub(crate) enum Received {
     Opened(OpenedPacket),
     /// It is kept until its keys come.
     Buffered {
-        /// It shows a client that the server went on, but that the server's first packet is missing.
+        /// Received by a client without Handshake keys: the server's Initial packet is missing.
         misses_initial: bool,
     },
     /// It was dropped, which is counted and observed already.
