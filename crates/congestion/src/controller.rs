@@ -139,7 +139,7 @@ pub trait Controller: Send {
 
     /// True while the algorithm itself holds sending back, so that samples must be marked
     /// application-limited (BBR's `ProbeRTT`).
-    fn wants_app_limited_mark(&self) -> bool {
+    fn uses_app_limited_mark(&self) -> bool {
         false
     }
 

@@ -270,14 +270,14 @@ fn probe_rtt_lasts_its_time_and_a_round() {
 fn samples_in_probe_rtt_are_marked_as_limited() {
     for name in ALL {
         let mut feed = Feed::settled(name);
-        assert!(!feed.cc.wants_app_limited_mark());
+        assert!(!feed.cc.uses_app_limited_mark());
         feed.rtt = ms(50);
         feed.until(&["probe_rtt"], 400);
-        assert!(feed.cc.wants_app_limited_mark(), "{name}");
+        assert!(feed.cc.uses_app_limited_mark(), "{name}");
         feed.inflight = Some(0);
         feed.rounds(8);
         assert_ne!(feed.state(), "probe_rtt", "{name}");
-        assert!(!feed.cc.wants_app_limited_mark());
+        assert!(!feed.cc.uses_app_limited_mark());
     }
 }
 

@@ -46,7 +46,7 @@ struct Copies {
 }
 
 impl Reinjector for Copies {
-    fn wants_spare_room(&self) -> bool {
+    fn can_use_spare_room(&self) -> bool {
         !self.queue.is_empty()
     }
 

@@ -239,7 +239,7 @@ impl Art {
 }
 
 impl Reinjector for Art {
-    fn wants_spare_room(&self) -> bool {
+    fn can_use_spare_room(&self) -> bool {
         false
     }
 

@@ -40,7 +40,7 @@ impl ReinjectorFactory for FailoverConfig {
 pub struct Failover(pub FailoverConfig);
 
 impl Reinjector for Failover {
-    fn wants_spare_room(&self) -> bool {
+    fn can_use_spare_room(&self) -> bool {
         false
     }
 

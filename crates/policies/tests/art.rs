@@ -48,7 +48,7 @@ fn without_losses_of_copies_there_are_none() {
     // E = 1: one copy of one arrives, which is enough.
     driver.retransmit(data_range(0));
     assert_eq!(departures(&mut driver), []);
-    assert!(!driver.policy.wants_spare_room());
+    assert!(!driver.policy.can_use_spare_room());
 }
 
 #[test]

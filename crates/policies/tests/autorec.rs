@@ -36,9 +36,9 @@ fn the_example_of_the_paper() {
     driver.wait(1);
     assert_eq!(driver.send(Occasion::Timer), [data_range(1)]);
     driver.wait(5);
-    assert!(driver.policy.wants_spare_room());
+    assert!(driver.policy.can_use_spare_room());
     assert_eq!(driver.send(Occasion::SpareRoom), [data_range(1)]);
-    assert!(!driver.policy.wants_spare_room());
+    assert!(!driver.policy.can_use_spare_room());
     assert_eq!(driver.deadline_in(), None);
     driver.wait(100);
     assert_eq!(driver.send(Occasion::SpareRoom), []);
@@ -56,12 +56,12 @@ fn a_copy_asked_for_is_not_asked_for_again_before_it_left() {
     let mut driver = drive("autorec-paper:level=3");
     driver.retransmit(data_range(0));
     assert_eq!(driver.ask(Occasion::SpareRoom).len(), 1);
-    assert!(!driver.policy.wants_spare_room());
+    assert!(!driver.policy.can_use_spare_room());
     assert_eq!(driver.deadline_in(), None);
     driver.wait(500);
     assert_eq!(driver.ask(Occasion::Timer), []);
     driver.replica_sent(data_range(0));
-    assert!(driver.policy.wants_spare_room());
+    assert!(driver.policy.can_use_spare_room());
     assert_eq!(driver.ask(Occasion::SpareRoom).len(), 1);
     driver.recovered(data_range(0));
     driver.replica_sent(data_range(0));
@@ -108,17 +108,17 @@ fn the_first_interval_has_no_level() {
     driver.outcomes(&[(ACKED, 95), (LOST, 5)], false);
     driver.retransmit(data_range(0));
     assert_eq!((driver.level(), driver.report().decisions), (0, 0));
-    assert!(!driver.policy.wants_spare_room());
+    assert!(!driver.policy.can_use_spare_room());
     driver.wait(301);
     driver.outcomes(&[], false);
     // 90 ms at 5 %: F(3) is 23.7 ms, F(2) 31.7 ms.
     assert_eq!((driver.level(), driver.report().decisions), (3, 1));
     assert!(
-        !driver.policy.wants_spare_room(),
+        !driver.policy.can_use_spare_room(),
         "that data range came too early"
     );
     driver.retransmit(data_range(1));
-    assert!(driver.policy.wants_spare_room());
+    assert!(driver.policy.can_use_spare_room());
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn copies_in_off_mode_keep_their_distance() {
     driver.interval(5);
     driver.recovered(data_range(0));
     driver.retransmit(data_range(1));
-    assert!(driver.policy.wants_spare_room());
+    assert!(driver.policy.can_use_spare_room());
     assert_eq!(driver.ask(Occasion::SpareRoom), [], "too early");
     assert_eq!(driver.deadline_in(), Some(7));
     driver.wait(8);
@@ -271,7 +271,7 @@ fn each_way_to_send_can_be_switched_off() {
 
     let mut driver = drive("autorec-paper:level=2,off-mode=off");
     driver.retransmit(data_range(0));
-    assert!(!driver.policy.wants_spare_room());
+    assert!(!driver.policy.can_use_spare_room());
     assert_eq!(driver.ask(Occasion::SpareRoom), []);
     driver.wait(1_000);
     assert_eq!(driver.send(Occasion::Timer), [data_range(0)]);
@@ -414,7 +414,7 @@ impl Transport {
     }
 
     fn ask(&mut self, occasion: Occasion) -> Result<(), TestCaseError> {
-        let wanted = self.driver.policy.wants_spare_room();
+        let wanted = self.driver.policy.can_use_spare_room();
         let asked: Vec<_> = self.driver.ask(occasion).iter().map(named).collect();
         if occasion == Occasion::SpareRoom {
             prop_assert!(asked.len() <= 1);
@@ -533,6 +533,6 @@ proptest! {
         transport.ask(Occasion::SpareRoom)?;
         prop_assert_eq!(transport.driver.report().queued, 0);
         prop_assert_eq!(transport.driver.policy.next_deadline(), None);
-        prop_assert!(!transport.driver.policy.wants_spare_room());
+        prop_assert!(!transport.driver.policy.can_use_spare_room());
     }
 }

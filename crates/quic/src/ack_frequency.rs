@@ -77,7 +77,7 @@ impl Granted {
     }
 
     /// The request in force.
-    pub(crate) fn wish(&self) -> Option<AckFrequency> {
+    pub(crate) fn request(&self) -> Option<AckFrequency> {
         self.newest.as_deref().copied()
     }
 

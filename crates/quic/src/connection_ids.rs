@@ -74,7 +74,7 @@ impl ConnectionIds<'_> {
     fn path_with_room(&self) -> Option<PathId> {
         let mut paths = self.paths.iter();
         paths
-            .find(|path| path.cids.local.wants_more())
+            .find(|path| path.cids.local.needs_more())
             .map(|path| path.id)
     }
 

@@ -231,12 +231,12 @@ pub trait Session: Send {
 
     /// The server's transport parameters in the session that a client resumes with early
     /// data.
-    fn remembered_parameters(&self) -> Option<&[u8]> {
+    fn resumed_parameters(&self) -> Option<&[u8]> {
         None
     }
 
     /// The application protocol of the session that a client resumes with early data.
-    fn remembered_alpn(&self) -> Option<&[u8]> {
+    fn resumed_alpn(&self) -> Option<&[u8]> {
         None
     }
 

@@ -31,7 +31,7 @@ impl<T: Default> LazyBox<T> {
     }
 
     /// Releases the part. What it held must be equivalent to a new one.
-    pub(crate) fn give_up(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.0 = None;
     }
 }

@@ -24,7 +24,7 @@ use crate::policy::{
     PathDecision, PathView, ReceivedFeedback, Reinjection, Reinjector, Rejection, RejectionReason,
     Scheduler,
 };
-use crate::streams::Streams;
+use crate::streams::{RepairEvent, Streams};
 
 use crate::monitor::Monitor;
 
@@ -332,6 +332,50 @@ impl PolicyHost {
             && (self.reinjections.iter()).any(|copy| copy.target.permits(path))
     }
 
+    /// Reports what happened to data under repair to the re-injector and to the observer.
+    #[inline]
+    pub(crate) fn report_repairs(
+        &mut self,
+        now: Instant,
+        streams: &mut Streams,
+        monitor: &mut Monitor,
+    ) {
+        if streams.has_repair_events() {
+            self.report_all_repairs(now, streams, monitor);
+        }
+    }
+
+    fn report_all_repairs(&mut self, now: Instant, streams: &mut Streams, monitor: &mut Monitor) {
+        while let Some(event) = streams.poll_repair() {
+            match event {
+                RepairEvent::Policy(event) => self.reinjector.on_repair(now, &event),
+                RepairEvent::Lost {
+                    range,
+                    detection_time,
+                    cause,
+                } => monitor.observe(
+                    now,
+                    &Observation::DataLost {
+                        range,
+                        detection_time,
+                        cause,
+                    },
+                ),
+                RepairEvent::Recovered(recovery) => monitor.observe(
+                    now,
+                    &Observation::DataRecovered {
+                        range: recovery.range,
+                        by: recovery.by,
+                        recovery_latency: recovery.latency,
+                        detection_time: recovery.detection_time,
+                        retransmissions: recovery.retransmissions,
+                        replicas: recovery.replicas,
+                    },
+                ),
+            }
+        }
+    }
+
     /// When the re-injector asks to be called.
     pub(crate) fn reinjector_deadline(&self) -> Option<Instant> {
         let deadline = self.reinjector.next_deadline()?;
@@ -467,7 +511,7 @@ impl IdleMemory for PolicyHost {
             buffers,
         } = self;
         reinjections.shrink_to_fit();
-        buffers.give_up();
+        buffers.release();
     }
 }
 

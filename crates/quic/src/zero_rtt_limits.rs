@@ -64,7 +64,7 @@ impl EarlyLimits {
 
 /// What a client keeps of an earlier session's parameters until the handshake has the present ones;
 /// the rest, which must not be stored, is at its default.
-pub(crate) fn remembered(parameters: &TransportParameters) -> TransportParameters {
+pub(crate) fn stored(parameters: &TransportParameters) -> TransportParameters {
     TransportParameters {
         max_idle_timeout: parameters.max_idle_timeout,
         max_udp_payload_size: parameters.max_udp_payload_size,
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     /// A server's parameters, none of them at its default.
-    fn said() -> TransportParameters {
+    fn declared() -> TransportParameters {
         let cid = Some(ConnectionId::new(b"some id").unwrap());
         let reset_token = ResetToken([1; 16]);
         TransportParameters {
@@ -144,9 +144,9 @@ mod tests {
             grease_quic_bit: false,
             min_ack_delay: None,
             max_feedback_size: 0,
-            ..said()
+            ..declared()
         };
-        assert_eq!(remembered(&said()), expected);
+        assert_eq!(stored(&declared()), expected);
     }
 
     #[test]
@@ -161,17 +161,17 @@ mod tests {
             |parameters| &mut parameters.initial_max_streams_uni,
             |parameters| &mut parameters.max_datagram_frame_size,
         ];
-        let earlier = EarlyLimits::of(&said());
+        let earlier = EarlyLimits::of(&declared());
         assert!(earlier.cover(&earlier));
         for (n, limit) in limits.into_iter().enumerate() {
             for (change, covers) in [(-1, false), (1, true)] {
-                let mut now = said();
+                let mut now = declared();
                 let value = limit(&mut now);
                 *value = value.saturating_add_signed(change);
                 assert_eq!(EarlyLimits::of(&now).cover(&earlier), covers, "{n}");
             }
         }
-        let mut now = said();
+        let mut now = declared();
         now.reset_stream_at = false;
         assert!(!EarlyLimits::of(&now).cover(&earlier));
         assert_eq!(EarlyLimits::from_bytes(&earlier.to_bytes()), earlier);

@@ -112,8 +112,8 @@ impl Reinjector for Weighed {
         self.0.is_inert()
     }
 
-    fn wants_spare_room(&self) -> bool {
-        self.0.wants_spare_room()
+    fn can_use_spare_room(&self) -> bool {
+        self.0.can_use_spare_room()
     }
 
     fn is_asked_on(&self, occasion: Occasion) -> bool {

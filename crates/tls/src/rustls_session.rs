@@ -62,9 +62,9 @@ struct ClientPart {
     asked_name: String,
     /// The server's transport parameters of the resumed session; `Some` if early data are offered or could
     /// be.
-    remembered_parameters: Option<Vec<u8>>,
+    resumed_parameters: Option<Vec<u8>>,
     /// The application protocol of the resumed session.
-    remembered_alpn: Option<Vec<u8>>,
+    resumed_alpn: Option<Vec<u8>>,
     /// The session store of the connection.
     sessions: Option<Arc<ConnectionSessions>>,
 }
@@ -105,8 +105,8 @@ impl RustlsSession {
             changed_version: false,
             asked_name,
             // Before the server's answer, only the parameters of the resumed session are available.
-            remembered_parameters: connection.quic_transport_parameters().map(<[u8]>::to_vec),
-            remembered_alpn: sessions.as_ref().and_then(|sessions| sessions.taken_alpn()),
+            resumed_parameters: connection.quic_transport_parameters().map(<[u8]>::to_vec),
+            resumed_alpn: sessions.as_ref().and_then(|sessions| sessions.taken_alpn()),
             sessions,
         };
         Self::new(connection.into(), version, tap, Some(Box::new(client)))
@@ -147,7 +147,7 @@ impl RustlsSession {
             return Ok(());
         };
         let alpn = self.alpn();
-        if self.early_data_accepted() == Some(true) && alpn != client.remembered_alpn.as_deref() {
+        if self.early_data_accepted() == Some(true) && alpn != client.resumed_alpn.as_deref() {
             // RFC 8446, section 4.2.10.
             return Err(TlsError {
                 code: ErrorCode::crypto(ILLEGAL_PARAMETER),
@@ -323,7 +323,7 @@ impl Session for RustlsSession {
 
     fn peer_transport_parameters(&self) -> Option<&[u8]> {
         // Until then they may be those of the resumed session.
-        let is_early = self.remembered_parameters().is_some() && self.is_handshaking();
+        let is_early = self.resumed_parameters().is_some() && self.is_handshaking();
         self.tls
             .live()?
             .quic_transport_parameters()
@@ -415,12 +415,12 @@ impl Session for RustlsSession {
         }
     }
 
-    fn remembered_parameters(&self) -> Option<&[u8]> {
-        self.client.as_ref()?.remembered_parameters.as_deref()
+    fn resumed_parameters(&self) -> Option<&[u8]> {
+        self.client.as_ref()?.resumed_parameters.as_deref()
     }
 
-    fn remembered_alpn(&self) -> Option<&[u8]> {
-        self.client.as_ref()?.remembered_alpn.as_deref()
+    fn resumed_alpn(&self) -> Option<&[u8]> {
+        self.client.as_ref()?.resumed_alpn.as_deref()
     }
 
     fn is_resumed(&self) -> bool {

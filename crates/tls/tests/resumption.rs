@@ -97,10 +97,10 @@ fn early_keys_agree_and_are_of_no_other_level() {
         assert!(!first.session.is_resumed());
         let (mut client, mut server) = begin(&*client, &*server, 1000);
         assert_eq!(
-            client.session.remembered_parameters().unwrap(),
+            client.session.resumed_parameters().unwrap(),
             parameters(Side::Server, 1000)
         );
-        assert_eq!(client.session.remembered_alpn(), Some(b"h3".as_slice()));
+        assert_eq!(client.session.resumed_alpn(), Some(b"h3".as_slice()));
         assert!(client.session.peer_transport_parameters().is_none());
         let ours = client.session.early_keys().unwrap();
         assert!(client.session.early_keys().is_none(), "handed out once");
@@ -231,7 +231,7 @@ fn sessions_belong_to_one_server_and_its_protocol() {
     // A client that doesn't support the protocol any more starts over.
     let starts_with = |client: &ClientTls| {
         let session = client.start_session(VERSION_1, NAME, &parameters(Side::Client, 5));
-        session.unwrap().remembered_alpn().map(<[u8]>::to_vec)
+        session.unwrap().resumed_alpn().map(<[u8]>::to_vec)
     };
     assert_eq!(starts_with(&client), Some(b"h3".to_vec()));
     assert_eq!(starts_with(&client.alpn(["hq-interop"])), None);

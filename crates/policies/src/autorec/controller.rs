@@ -88,7 +88,7 @@ impl AutoRec {
 }
 
 impl Reinjector for AutoRec {
-    fn wants_spare_room(&self) -> bool {
+    fn can_use_spare_room(&self) -> bool {
         self.config.off_mode && !self.queue.is_empty()
     }
 

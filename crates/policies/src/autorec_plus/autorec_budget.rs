@@ -141,14 +141,14 @@ impl AutoRecBudget {
     pub(super) fn on_spare_room(&mut self, now: Instant) {
         self.advance(now);
         // One at a time, as the pacer would have it.
-        if self.shadow.wants_spare_room() {
+        if self.shadow.can_use_spare_room() {
             self.ask(now, Occasion::SpareRoom);
         }
     }
 
     /// True if AutoRec would use spare room.
-    pub(super) fn wants_spare_room(&self) -> bool {
-        self.shadow.wants_spare_room()
+    pub(super) fn can_use_spare_room(&self) -> bool {
+        self.shadow.can_use_spare_room()
     }
 
     /// Lets AutoRec do what was due until now.

@@ -389,10 +389,10 @@ impl AutoRecPlus {
 }
 
 impl Reinjector for AutoRecPlus {
-    fn wants_spare_room(&self) -> bool {
+    fn can_use_spare_room(&self) -> bool {
         // Copies go by the clock: an idle sender is no reason to send them into the same burst. But
         // AutoRec would use it.
-        self.config.ceiling && self.autorec_budget.wants_spare_room()
+        self.config.ceiling && self.autorec_budget.can_use_spare_room()
     }
 
     fn is_asked_on(&self, _: Occasion) -> bool {

@@ -178,7 +178,7 @@ struct Repeater {
 }
 
 impl Reinjector for Repeater {
-    fn wants_spare_room(&self) -> bool {
+    fn can_use_spare_room(&self) -> bool {
         !self.waiting.is_empty()
     }
 

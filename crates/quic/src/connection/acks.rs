@@ -14,7 +14,7 @@ use crate::space::SpaceId;
 
 use super::Connection;
 
-/// Lost packets are remembered for this many PTOs, in case their loss turns out spurious.
+/// Lost packets are kept for this many PTOs, in case their loss turns out spurious.
 const REMEMBER_LOST_PTOS: u32 = 3;
 
 impl Connection {
@@ -92,7 +92,7 @@ impl Connection {
         self.route_facts(now, id, path);
         let horizon = now - self.paths.pto(path, self.peer_max_ack_delay()) * REMEMBER_LOST_PTOS;
         if let Some(space) = self.paths.space_mut(id) {
-            space.ledger.forget(horizon);
+            space.ledger.discard(horizon);
         }
     }
 

@@ -10,7 +10,7 @@ impl Connection {
     /// be called when nothing has happened on this one for a while and after
     /// [`Connection::poll_transmit`] had nothing to send; its next event allocates anew.
     ///
-    /// While something is in flight nothing else changes. Otherwise sent packets are forgotten, too: a late
+    /// While something is in flight nothing else changes. Otherwise sent packets are discarded, too: a late
     /// ACK that covers packets of ours with nothing but ACKs is then no news, nor is one that covers
     /// a packet that was never sent.
     pub fn release_idle_memory(&mut self) {
@@ -36,6 +36,6 @@ impl Connection {
         datagrams.release_idle_memory();
         policies.release_idle_memory();
         outbox.release_idle_memory();
-        workspace.buffers.give_up();
+        workspace.buffers.release();
     }
 }

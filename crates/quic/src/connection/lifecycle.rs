@@ -1,4 +1,4 @@
-//! How a connection ends: by an error, by the application, by the peer, or by silence (RFC 9000, section 10).
+//! How a connection ends: by an error, by the application, by the peer, or by the idle timeout (RFC 9000, section 10).
 
 use std::time::Duration;
 

@@ -33,7 +33,7 @@ impl Connection {
     }
 
     /// Moves to another local address at once, because the present one no longer works. The path is
-    /// validated while it is in use: [`Event::Migrated`] or [`Event::MigrationFailed`] tell how that
+    /// validated while it is in use: [`Event::Migrated`] or [`Event::MigrationFailed`] report how that
     /// went. There is no way back but another call.
     ///
     /// # Errors

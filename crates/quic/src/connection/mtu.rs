@@ -14,7 +14,7 @@ use crate::events::Event;
 impl Connection {
     /// The socket refused a datagram of `size` bytes, of this connection, because it is larger than
     /// what the interface takes (`EMSGSIZE`). Larger ones than the refused are not sent again on the
-    /// path; what was in the datagram counts as lost in time.
+    /// path; what was in the datagram is declared lost later.
     ///
     /// Only for what the own system says of its own: an ICMP message may come from anywhere.
     pub fn on_datagram_too_large(&mut self, now: Instant, size: usize) {
@@ -25,16 +25,16 @@ impl Connection {
         let path = self.paths.primary_mut();
         let (id, refused) = (path.id, path.link.mtu.on_refused(now, size));
         if let Some(number) = refused {
-            self.give_up_mtu_probe(now, id, number);
+            self.abandon_mtu_probe(now, id, number);
         }
         self.sync_mtu(now, id);
     }
 
     /// An MTU probe counts as lost.
-    pub(super) fn give_up_mtu_probe(&mut self, now: Instant, id: PathId, number: PacketNumber) {
+    pub(super) fn abandon_mtu_probe(&mut self, now: Instant, id: PathId, number: PacketNumber) {
         let rng = &mut self.identity.random.generator;
         let path = self.paths.get_mut(id);
-        if let Some(record) = path.and_then(|path| path.give_up_mtu_probe(now, number, rng)) {
+        if let Some(record) = path.and_then(|path| path.abandon_mtu_probe(now, number, rng)) {
             let (mut fates, _) = self.fates(now);
             fates.observe_loss(SpaceId::Data(id), &record, LossTrigger::MtuProbe);
         }

@@ -76,7 +76,7 @@ impl Connection {
             return;
         }
         while let Some((id, number)) = self.paths.overdue_mtu_probe(now) {
-            self.give_up_mtu_probe(now, id, number);
+            self.abandon_mtu_probe(now, id, number);
         }
         if due(self.deadlines().keep_alive()) {
             self.ping();
@@ -137,7 +137,7 @@ impl Connection {
     }
 
     /// Ends the connection if its time was over before a packet came; true if it is over. Such a
-    /// packet is too late even if the driver didn't call [`Connection::handle_timeout`] in time.
+    /// packet is too late even if the driver called [`Connection::handle_timeout`] too late.
     pub(super) fn ends_before(&mut self, now: Instant) -> bool {
         if now.saturating_since(self.lifecycle.last_packet_at) < STOPPED_DRIVER {
             return false;

@@ -87,7 +87,7 @@ impl Connection {
     }
 
     /// An MTU probe, if one is due, and if data wait that fill a datagram: a connection with little to
-    /// send gains nothing, and an idle one stays silent. It leaves before the data, so that the fate
+    /// send gains nothing, and an idle one sends nothing. It leaves before the data, so that the fate
     /// of what follows shows its own.
     fn transmit_mtu_probe(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
         if !self.handshake.is_confirmed() {

@@ -382,7 +382,7 @@ impl IdleMemory for Datagrams {
             totals: _,
         } = self;
         if queues.get().is_some_and(DatagramQueues::is_empty) {
-            queues.give_up();
+            queues.release();
         }
     }
 }

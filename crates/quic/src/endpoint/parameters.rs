@@ -9,7 +9,7 @@ use crate::ack_frequency;
 use crate::config::TransportConfig;
 use crate::datagram_size::MIN_MAX_DATAGRAM_SIZE;
 use crate::feedback_exchange;
-use crate::path::PROMISED_LIMITS;
+use crate::path::DECLARED_LIMITS;
 use crate::streams::first_limit;
 
 /// Values above it would be refused by peers.
@@ -43,7 +43,7 @@ pub(super) fn local_parameters(
         disable_active_migration: !config.migration,
         active_connection_id_limit: config
             .active_connection_id_limit
-            .clamp(*PROMISED_LIMITS.start(), *PROMISED_LIMITS.end()),
+            .clamp(*DECLARED_LIMITS.start(), *DECLARED_LIMITS.end()),
         initial_source_connection_id: Some(local_cid),
         reset_stream_at: config.reset_stream_at,
         max_datagram_frame_size: config

@@ -19,11 +19,11 @@ pub(crate) struct EarlyData {
 /// What a client's early data rely on.
 #[derive(Debug)]
 pub(crate) struct Offer {
-    /// What is remembered of the server.
+    /// The server's parameters of the resumed session.
     pub(crate) parameters: TransportParameters,
     /// The application protocol that they are written for.
     pub(crate) alpn: Option<Vec<u8>>,
-    /// The server doesn't speak the version that they were sent with.
+    /// The server doesn't support the version that they were sent with.
     pub(crate) withdrawn: bool,
 }
 

@@ -13,7 +13,6 @@ use crate::crypto::{EncryptionLevel, Session};
 use crate::datagrams::Datagrams;
 use crate::error::TransportError;
 use crate::events::{EarlyDataOutcome, Event};
-use crate::fates::report_repairs;
 use crate::frame_writer::{Carried, Fate};
 use crate::handshake::Handshake;
 use crate::monitor::Monitor;
@@ -52,16 +51,16 @@ pub(crate) struct EarlyDataExchange<'a> {
 impl EarlyDataExchange<'_> {
     /// A client that resumes may use what the server permitted then.
     pub(crate) fn offer(&mut self) {
-        let Some(parameters) = self.handshake.remembered_parameters() else {
+        let Some(parameters) = self.handshake.resumed_parameters() else {
             self.handshake.keys_mut().discard(EncryptionLevel::ZeroRtt);
             return;
         };
-        let parameters = zero_rtt_limits::remembered(&parameters);
+        let parameters = zero_rtt_limits::stored(&parameters);
         self.streams.set_peer_parameters(&parameters);
         self.datagrams
             .set_peer_limit(parameters.max_datagram_frame_size);
         let session = self.handshake.session();
-        let alpn = session.and_then(|session| session.remembered_alpn());
+        let alpn = session.and_then(|session| session.resumed_alpn());
         self.early_data.offered = Some(Box::new(Offer {
             parameters,
             alpn: alpn.map(<[u8]>::to_vec),
@@ -100,14 +99,14 @@ impl EarlyDataExchange<'_> {
             {
                 return Err(TransportError::new(
                     ErrorCode::PROTOCOL_VIOLATION,
-                    "early data accepted with lower limits than remembered",
+                    "early data accepted with lower limits than stored",
                 ));
             }
             self.report(EarlyDataOutcome::Accepted);
             return Ok(Conclusion::Continue);
         }
         self.report(EarlyDataOutcome::Rejected);
-        self.forget();
+        self.discard();
         Ok(if self.can_send_anew(offered.alpn.as_deref()) {
             Conclusion::Continue
         } else {
@@ -120,7 +119,7 @@ impl EarlyDataExchange<'_> {
         if let Some(offer) = &mut self.early_data.offered
             && !std::mem::replace(&mut offer.withdrawn, true)
         {
-            self.forget();
+            self.discard();
         }
         self.handshake.keys_mut().discard(EncryptionLevel::ZeroRtt);
     }
@@ -136,7 +135,7 @@ impl EarlyDataExchange<'_> {
     }
 
     /// As if nothing had been sent in 0-RTT packets.
-    fn forget(&mut self) {
+    fn discard(&mut self) {
         let path = &mut *self.path;
         let (mut numbers, mut carried) = (Vec::new(), Vec::new());
         let bytes = path.space.ledger.abandon(&mut numbers);
@@ -147,7 +146,7 @@ impl EarlyDataExchange<'_> {
             carried.extend(path.space.ledger.carried_by(number));
         }
         // No acknowledgement of these packets may ever count.
-        path.space.ledger.forget_all();
+        path.space.ledger.discard_all();
         for frame in carried {
             match frame {
                 Carried::Control { key, version } => {
@@ -158,7 +157,7 @@ impl EarlyDataExchange<'_> {
             }
         }
         self.streams.send_anew();
-        report_repairs(self.now, self.streams, self.policies, self.monitor);
+        (self.policies).report_repairs(self.now, self.streams, self.monitor);
         self.streams.drain_control(self.control);
         self.datagrams.on_early_data_rejected();
     }

@@ -91,7 +91,7 @@ impl FirstFlight<'_> {
         ServerAnswer::Retry
     }
 
-    /// A Version Negotiation packet: begin again in another version, or give up (RFC 9368, section 2.1),
+    /// A Version Negotiation packet: begin again in another version, or close (RFC 9368, section 2.1),
     /// unless it is a forgery that lists our version.
     fn on_version_negotiation(
         &mut self,
@@ -127,7 +127,7 @@ impl FirstFlight<'_> {
         }
     }
 
-    /// Sends a first flight of `version` to a server that doesn't speak the first one. To the server it
+    /// Sends a first flight of `version` to a server that doesn't support the first one. To the server it
     /// is a new connection, hence another random destination and no token: tokens belong to a version
     /// (RFC 9369, section 5).
     fn begin_again(&mut self, version: u32) -> Result<(), TransportError> {

@@ -45,7 +45,7 @@ impl Establishment {
     }
 }
 
-/// Forgets the keys and the packet number space of an encryption level of the handshake (RFC 9001, section
+/// Discards the keys and the packet number space of an encryption level of the handshake (RFC 9001, section
 /// 4.9).
 pub(crate) fn discard_level(
     level: EncryptionLevel,

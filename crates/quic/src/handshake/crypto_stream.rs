@@ -48,7 +48,7 @@ impl IdleMemory for CryptoStream {
             !(buffers.sent.is_empty() && buffers.arrived.is_empty() && buffers.have.is_empty())
         };
         if !buffers.get().is_some_and(is_busy) {
-            buffers.give_up();
+            buffers.release();
         }
     }
 }

@@ -54,7 +54,7 @@ pub(crate) enum OpenError {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct KeysUnavailable;
 
-/// Keys that were given up can't be derived again: nothing can be sent or received any more.
+/// Keys that were released can't be derived again: nothing can be sent or received any more.
 impl From<KeysUnavailable> for TransportError {
     fn from(_: KeysUnavailable) -> Self {
         Self::new(

@@ -267,8 +267,8 @@ impl Handshake {
 
     /// The server's transport parameters in the session whose early data we offer; `None` if there
     /// are none or they make no sense any more.
-    pub(crate) fn remembered_parameters(&self) -> Option<TransportParameters> {
-        let bytes = self.session.as_ref()?.remembered_parameters()?;
+    pub(crate) fn resumed_parameters(&self) -> Option<TransportParameters> {
+        let bytes = self.session.as_ref()?.resumed_parameters()?;
         TransportParameters::decode(bytes, !self.side).ok()
     }
 

@@ -31,7 +31,7 @@ impl Migration<'_> {
         }
     }
 
-    /// The peer has shown itself: a doubtful path to another address is given up.
+    /// The peer has shown itself: a doubtful path to another address is abandoned.
     fn drop_doubtful_but(&mut self, packet: &Arrival) {
         if let Some(at) = (self.path.link.candidates).doubtful_besides(&packet.address) {
             self.drop_candidate(at);

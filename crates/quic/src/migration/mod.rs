@@ -156,7 +156,7 @@ impl Migration<'_> {
         Some(at)
     }
 
-    /// Gives up candidate path `at`.
+    /// Abandons candidate path `at`.
     fn drop_candidate(&mut self, at: usize) {
         let candidate = self.path.link.candidates.remove(at);
         self.retire_cid_of(&candidate);

@@ -1,5 +1,5 @@
 //! Path validation: challenges and responses, and what their results decide (RFC 9000, section 8.2).
-//! When a silent path is probed is in `deadlines`.
+//! When a path without packets is probed is in `deadlines`.
 
 use crate::events::Event;
 use crate::observe::Observation;
@@ -19,7 +19,7 @@ impl Migration<'_> {
         let rtt = self.path.recovery.rtt().smoothed;
         let link = &mut self.path.link;
         if !link.path_response_limit.admit(self.now, rtt) {
-            return self.monitor.dropped(self.now, "challenges beyond measure");
+            return self.monitor.dropped(self.now, "too many challenges");
         }
         if link.responses_to(&packet.address).is_none() {
             self.add_probed(packet);
@@ -101,7 +101,7 @@ impl Migration<'_> {
         let link = &mut self.path.link;
         if link.validation.on_timeout(self.now) {
             self.on_validation_failed();
-        } else if link.validation.wants_challenge() {
+        } else if link.validation.needs_challenge() {
             // The path may drop marked packets; that must not keep it from being validated.
             link.ecn.on_probe_timeout();
         }
@@ -110,7 +110,7 @@ impl Migration<'_> {
     /// Acts on deadlines of candidate paths.
     pub(crate) fn on_candidate_timeouts(&mut self) {
         let (now, pto) = (self.now, self.probing_pto());
-        // The previous path is kept, silent or not, until the peer has shown that it did leave.
+        // The previous path is kept, with packets or without, until the peer has shown that it did leave.
         let is_settled = self.path.link.amplification.is_validated();
         let mut at = 0;
         while let Some(candidate) = self.path.link.candidates.get_mut(at) {
@@ -157,7 +157,7 @@ impl Migration<'_> {
         } else if is_known && acked.is_any() && may_be_chance {
             self.validate_full_size_again();
         } else if is_known && !acked.is_any() {
-            // Silent, not narrow: the peer may have gone elsewhere, and comes back by itself.
+            // No packet of any size arrives: the peer may have migrated, and is followed when it sends.
         } else if let Some(previous) = previous {
             if is_known {
                 self.switch_to(previous, None);
@@ -172,7 +172,7 @@ impl Migration<'_> {
     }
 
     /// Small datagrams arrive and full challenges were lost, which may be chance: validates the path once
-    /// more, with a PING beside the challenges, so that silence differs from narrowness.
+    /// more, with a PING beside the challenges, so that a path that fails differs from one with a smaller MTU.
     fn validate_full_size_again(&mut self) {
         let pto = self.probing_pto();
         let path = &mut *self.path;

@@ -24,7 +24,7 @@ const STANDBY: Duration = Duration::from_secs(10);
 /// Why there is a candidate path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
-    /// The application wants to go there once it is validated.
+    /// The application asked to migrate there once it is validated.
     Chosen,
     /// The server prefers to be reached there; like `Chosen` else.
     Preferred,
@@ -32,7 +32,7 @@ pub(crate) enum Role {
     Probed,
     /// The peer has moved there; we follow once it is validated.
     Awaited,
-    /// The peer's latest non-probing packet came from there, but the path did not answer in time: the
+    /// The peer's latest non-probing packet came from there, but path validation failed: the
     /// path before is in use again, and this one is validated on and on, since the peer may have no
     /// other and nothing to send.
     Doubtful,
@@ -59,7 +59,7 @@ pub(crate) struct CandidatePath {
     pub(crate) amplification: Amplification,
     pub(crate) validation: Validation,
     pub(crate) responses: PathResponses,
-    /// When it is given up; `None` while it is being validated or may be needed for a retreat.
+    /// When it is abandoned; `None` while it is being validated or may be needed for a retreat.
     pub(crate) expires_at: Option<Instant>,
     pub(crate) kept: Option<Box<Kept>>,
 }
@@ -84,8 +84,8 @@ impl CandidatePath {
     }
 
     /// True if something is to be sent there.
-    pub(crate) fn wants_to_send(&self) -> bool {
-        !self.responses.is_empty() || self.validation.wants_challenge()
+    pub(crate) fn has_something_to_send(&self) -> bool {
+        !self.responses.is_empty() || self.validation.needs_challenge()
     }
 
     /// The path answered: the peer may move there for some time.
@@ -186,7 +186,7 @@ impl CandidatePaths {
     /// The first path that has something to send, and may.
     pub(crate) fn next_to_send(&self) -> Option<usize> {
         self.paths.iter().position(|path| {
-            path.wants_to_send() && path.amplification.budget() >= MIN_PACKET_ROOM as u64
+            path.has_something_to_send() && path.amplification.budget() >= MIN_PACKET_ROOM as u64
         })
     }
 

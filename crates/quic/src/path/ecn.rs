@@ -85,7 +85,7 @@ pub(crate) struct Ecn {
 }
 
 impl Ecn {
-    /// A path on which nothing was sent yet. `codepoint` is what the controller wants; nothing is
+    /// A path on which nothing was sent yet. `codepoint` is the controller's; nothing is
     /// marked unless `enabled`.
     pub(crate) fn new(enabled: bool, codepoint: EctCodepoint) -> Self {
         let state = if enabled && codepoint != EctCodepoint::NotEct {
@@ -156,7 +156,7 @@ impl Ecn {
 
     /// The handshake is confirmed: no packet of its levels is acknowledged from now on.
     pub(crate) fn on_handshake_confirmed(&mut self) {
-        self.early_marks.give_up();
+        self.early_marks.release();
     }
 
     fn marks_of(&mut self, level: EncryptionLevel) -> &mut Marks {

@@ -83,7 +83,7 @@ impl Link {
 
     /// True if a challenge or a response waits to be sent.
     pub(crate) fn has_validation_frames(&self) -> bool {
-        self.validation.wants_challenge() || !self.responses.is_empty()
+        self.validation.needs_challenge() || !self.responses.is_empty()
     }
 }
 

@@ -22,7 +22,7 @@ mod validation;
 pub(crate) use acked_datagram_size::AckedDatagramSize;
 pub(crate) use amplification::Amplification;
 pub(crate) use candidate_paths::{CandidatePath, CandidatePaths, Kept, Role};
-pub(crate) use cids::{IssuedCid, LocalCids, PROMISED_LIMITS, PathCids, RemoteCids};
+pub(crate) use cids::{DECLARED_LIMITS, IssuedCid, LocalCids, PathCids, RemoteCids};
 pub(crate) use ecn::Ecn;
 pub use ecn::EcnState;
 pub(crate) use link::Link;

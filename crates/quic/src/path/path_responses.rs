@@ -43,7 +43,7 @@ impl IdleMemory for PathResponses {
     fn release_idle_memory(&mut self) {
         let Self(waiting) = self;
         if waiting.get().is_some_and(VecDeque::is_empty) {
-            waiting.give_up();
+            waiting.release();
         }
     }
 }

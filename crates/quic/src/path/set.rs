@@ -176,7 +176,7 @@ impl PathSet {
     }
 
     /// True if the peer goes on sending but acknowledges nothing, not even probes: every packet that
-    /// answers it would have to be remembered. A peer that receives nothing can't send that much, and
+    /// answers it would have to be kept. A peer that receives nothing can't send that much, and
     /// one that does must acknowledge (RFC 9000, section 13.2.1).
     pub(crate) fn are_neglected(&self) -> bool {
         self.spaces().any(|(id, space)| {

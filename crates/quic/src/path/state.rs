@@ -134,13 +134,13 @@ impl PathState {
 
     /// An MTU probe counts as lost: it leaves flight, and is no sign of congestion. `None` if its fate is
     /// known.
-    pub(crate) fn give_up_mtu_probe(
+    pub(crate) fn abandon_mtu_probe(
         &mut self,
         now: Instant,
         number: PacketNumber,
         rng: &mut dyn Rng,
     ) -> Option<LostRecord> {
-        let record = self.space.ledger.give_up(number)?;
+        let record = self.space.ledger.abandon_one(number)?;
         self.recovery
             .on_losses(now, &[record], LossCause::Abandoned, false, rng);
         Some(record)

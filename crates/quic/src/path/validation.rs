@@ -140,7 +140,7 @@ impl Validation {
     }
 
     /// True if a challenge is to be sent now.
-    pub(crate) fn wants_challenge(&self) -> bool {
+    pub(crate) fn needs_challenge(&self) -> bool {
         self.running().is_some_and(|attempt| attempt.to_send)
     }
 

@@ -408,7 +408,7 @@ pub trait Reinjector: Send + fmt::Debug {
 
     /// True if an [`Occasion::SpareRoom`] would bring a copy now. Asked before every pause; must be
     /// cheap.
-    fn wants_spare_room(&self) -> bool {
+    fn can_use_spare_room(&self) -> bool {
         true
     }
 

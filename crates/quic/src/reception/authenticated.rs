@@ -64,7 +64,7 @@ impl Reception<'_> {
     ) -> bool {
         let granted = &self.policies.ack_granted;
         let max_ack_delay = granted.max_ack_delay(self.identity.config.max_ack_delay);
-        let wish = granted.wish();
+        let wish = granted.request();
         let id = SpaceId::of(packet.level, origin.path);
         let Some(path) = self.paths.path_for(id) else {
             return false;

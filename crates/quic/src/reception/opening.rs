@@ -164,7 +164,7 @@ impl Reception<'_> {
         let Some(opened) = self.check_opened(opened)? else {
             return Ok(None);
         };
-        // Not before: an attacker that guesses packet numbers must not be able to tell from the time
+        // Not before: an attacker that guesses packet numbers must not be able to infer from the time
         // that an answer takes (RFC 9001, section 9.5).
         if is_duplicate {
             self.monitor.dropped(self.now, "duplicate");

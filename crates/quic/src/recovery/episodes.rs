@@ -11,18 +11,18 @@ use swiftwater_units::Instant;
 
 use crate::idle_memory::IdleMemory;
 
-/// Episodes remembered for refutation; older ones are forgotten first.
+/// Episodes kept for refutation; older ones are discarded first.
 const MAX_TRACKED: usize = 8;
 
 /// A loss episode that may still turn out to be spurious.
 #[derive(Clone, Copy, Debug)]
 struct Tracked {
     id: EpisodeId,
-    /// Packets declared lost and not heard of since.
+    /// Packets declared lost and not acknowledged since.
     outstanding: u64,
     /// True once a packet of it was acknowledged after all.
     doubted: bool,
-    forget_at: Instant,
+    discard_at: Instant,
 }
 
 /// Episodes of one path.
@@ -119,7 +119,7 @@ impl Episodes {
         packets: u64,
         memory: Duration,
     ) -> (EpisodeId, bool) {
-        let forget_at = now + memory;
+        let discard_at = now + memory;
         let opened = self.sent_after_start(newest_epoch);
         if opened {
             self.open();
@@ -130,11 +130,11 @@ impl Episodes {
                 id: self.last,
                 outstanding: packets,
                 doubted: false,
-                forget_at,
+                discard_at,
             });
         } else if let Some(episode) = self.tracked.iter_mut().find(|t| t.id == self.last) {
             episode.outstanding = episode.outstanding.saturating_add(packets);
-            episode.forget_at = forget_at;
+            episode.discard_at = discard_at;
         }
         (self.last, opened)
     }
@@ -191,8 +191,8 @@ impl Episodes {
     }
 
     /// Drops episodes too old for their packets to be expected.
-    pub(super) fn forget(&mut self, now: Instant) {
-        self.tracked.retain(|t| t.forget_at >= now);
+    pub(super) fn discard(&mut self, now: Instant) {
+        self.tracked.retain(|t| t.discard_at >= now);
     }
 
     fn open(&mut self) {

@@ -28,7 +28,7 @@ pub(crate) struct LossJudgement {
     abandoned: Vec<PacketNumber>,
 }
 
-/// What is remembered of a packet that was declared lost.
+/// The record of a packet that was declared lost.
 #[derive(Clone, Copy, Debug)]
 struct LostMark {
     sent_at: Instant,
@@ -119,8 +119,8 @@ impl LossJudgement {
         self.abandoned.clear();
     }
 
-    /// Remembers packets that were declared lost while `largest_acked` was the largest acknowledged
-    /// one, and forgets those that were sent before `horizon`.
+    /// Records packets that were declared lost while `largest_acked` was the largest acknowledged
+    /// one, and discards those that were sent before `horizon`.
     pub(crate) fn on_lost(
         &mut self,
         lost: &[LostRecord],

@@ -50,11 +50,11 @@ pub(crate) enum SendPurpose {
     Data,
     /// A probe timeout expired.
     TimeoutProbe,
-    /// To learn whether the path carries its size.
+    /// To find out whether the path carries its size.
     MtuProbe,
 }
 
-/// A newly acknowledged packet that counted in flight, as the ledger remembers it.
+/// A newly acknowledged packet that counted in flight, as the ledger has it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckedPacket {
     pub(crate) number: PacketNumber,

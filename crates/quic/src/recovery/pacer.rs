@@ -1,7 +1,7 @@
 //! The pacer: one token bucket per path, driven by a rate and a depth (RFC 9002, section 7.7).
 //!
 //! It says *when* a packet may leave, never whether the window allows it. Every packet that counts
-//! in flight is debited with its real length, probes included; whoever ignores the answer (probes
+//! in flight is debited with its real length, probes included; a sender that ignores the answer (probes
 //! do) goes into a bounded debt.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use swiftwater_units::{Bandwidth, ByteCount, Instant};
 /// Credit is kept in units of one bit per second during one nanosecond, so that filling and
 /// debiting are exact and the mean rate doesn't drift.
 const UNITS_PER_BYTE: i128 = 8 * 1_000_000_000;
-/// Depth of the bucket in time; the bounds in packets below win.
+/// Depth of the bucket in time; the bounds in packets below have precedence.
 const BURST_TIME: Duration = Duration::from_millis(1);
 const MIN_BURST_PACKETS: u64 = 2;
 const MAX_BURST_PACKETS: u64 = 10;
@@ -197,7 +197,7 @@ impl Pacer {
             let late = now.saturating_since(due).min(MAX_LATENESS);
             cap = cap.saturating_add(self.earned(late));
         }
-        // Never lowers: credit above the cap was granted for lateness and is still owed.
+        // Never lowers: credit above the cap was granted for lateness and still counts.
         let filled = self.credit.saturating_add(self.earned(elapsed)).min(cap);
         self.credit = self.credit.max(filled);
     }

@@ -184,7 +184,7 @@ impl PathRecovery {
         self.pacer.rate()
     }
 
-    /// A packet that counts in flight left. Returns what the ledger has to remember of it.
+    /// A packet that counts in flight left. Returns what the ledger has to keep of it.
     pub(crate) fn on_sent(
         &mut self,
         now: Instant,
@@ -394,7 +394,7 @@ impl IdleMemory for PathRecovery {
             scratch,
         } = self;
         episodes.release_idle_memory();
-        scratch.give_up();
+        scratch.release();
     }
 }
 

@@ -89,7 +89,7 @@ impl RateSampler {
         }
     }
 
-    /// A packet leaves; what to remember of it.
+    /// A packet leaves; what to keep of it.
     pub(super) fn on_sent(
         &mut self,
         now: Instant,

@@ -12,7 +12,7 @@ use swiftwater_units::{ByteCount, Instant, PacketCount};
 use super::path::PathRecovery;
 use super::{AckedPacket, LostRecord};
 
-/// How long lost packets are remembered, in probe timeouts.
+/// How long lost packets are kept, in probe timeouts.
 const MEMORY_PTOS: u32 = 3;
 
 /// What one ACK newly acknowledged on the present address.
@@ -47,7 +47,7 @@ impl PathRecovery {
     /// revealed `lost` (ascending packet numbers; may be empty). `persistent` says that `lost`
     /// establishes persistent congestion, `ecn` the validated increase of the peer's counts.
     ///
-    /// Returns the episode that the ledger has to remember for `lost`, so that it can be handed
+    /// Returns the episode that the ledger has to keep for `lost`, so that it can be handed
     /// back as [`AckedPacket::lost_in`]; `None` if `lost` is empty.
     pub(crate) fn on_ack_batch(
         &mut self,
@@ -58,7 +58,7 @@ impl PathRecovery {
         ecn: EcnCounts,
         rng: &mut dyn Rng,
     ) -> Option<EpisodeId> {
-        self.episodes.forget(now);
+        self.episodes.discard(now);
         let acked = self.take_acked(now, acked);
         // The frame may also have passed the time threshold; the packet threshold is the usual one.
         let cause = LossCause::Reorder;
@@ -84,7 +84,7 @@ impl PathRecovery {
     }
 
     /// The loss timer declared packets lost (ascending packet numbers), or, for
-    /// [`LossCause::Abandoned`], their path or space was given up: then they leave flight without
+    /// [`LossCause::Abandoned`], their path or space was abandoned: then they leave flight without
     /// being a sign of congestion. Returns what [`PathRecovery::on_ack_batch`] does.
     pub(crate) fn on_losses(
         &mut self,
@@ -94,7 +94,7 @@ impl PathRecovery {
         persistent: bool,
         rng: &mut dyn Rng,
     ) -> Option<EpisodeId> {
-        self.episodes.forget(now);
+        self.episodes.discard(now);
         let lost = self.take_lost(
             now,
             Losses {
@@ -197,7 +197,7 @@ impl PathRecovery {
         if losses.persistent {
             self.stats.persistent_congestions += 1;
             self.episodes.on_persistent_congestion();
-            self.rtt.forget_min(now);
+            self.rtt.discard_min(now);
             self.controller
                 .on_persistent_congestion(now, &mut self.settings.env(rng));
         }
@@ -354,7 +354,7 @@ impl PathRecovery {
             sent_after_recovery_start: self.episodes.sent_after_start(snapshot.period),
         };
         self.controller.on_ack(&batch, &mut self.settings.env(rng));
-        if self.controller.wants_app_limited_mark() {
+        if self.controller.uses_app_limited_mark() {
             self.sampler.mark_app_limited(now, self.inflight);
         }
     }

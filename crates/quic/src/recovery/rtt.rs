@@ -107,7 +107,7 @@ impl RttEstimator {
 
     /// Persistent congestion: the path may have changed, so the old minimum no longer binds
     /// (RFC 9002, section 5.2).
-    pub(super) fn forget_min(&mut self, now: Instant) {
+    pub(super) fn discard_min(&mut self, now: Instant) {
         if self.view.has_sample {
             self.view.min = self.latest_raw;
             self.view.min_at = now;

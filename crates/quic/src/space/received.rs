@@ -17,16 +17,16 @@ const MAX_ACK_RANGES: usize = 64;
 const MAX_UNREPORTED_RANGES: usize = 256;
 /// Above every packet number.
 const ALL_REPORTED: u64 = u64::MAX;
-/// Ranges remembered to recognise duplicates; packets below the oldest then count as duplicates.
+/// Ranges kept to recognise duplicates; packets below the oldest then count as duplicates.
 const MAX_SEEN_RANGES: usize = 256;
 
 /// What decides when a 1-RTT packet is acknowledged.
 pub(crate) struct AckTiming<'a> {
     pub(crate) policy: &'a mut dyn AckPolicy,
-    /// The delay that we promised, or that the peer asked for.
+    /// The delay that this end declared, or that the peer asked for.
     pub(crate) max_ack_delay: Duration,
     pub(crate) smoothed_rtt: Duration,
-    /// How often the peer wants to be acknowledged.
+    /// How often the peer asked to be acknowledged.
     pub(crate) wish: Option<AckFrequency>,
 }
 
@@ -93,7 +93,7 @@ impl Received {
         self.largest.map(|(number, _)| number)
     }
 
-    /// True if `number` was processed before, or is too old to tell.
+    /// True if `number` was processed before, or is below all that is kept.
     pub(crate) fn is_duplicate(&self, number: PacketNumber) -> bool {
         // Above the largest there is nothing to look up.
         self.largest().is_some_and(|largest| number <= largest)
@@ -202,7 +202,7 @@ impl Received {
                 break;
             }
         }
-        // Below what is remembered nothing counts as missing.
+        // Below what is kept nothing counts as missing.
         let lowest = floor.max(self.seen_floor);
         if above > lowest {
             missing = Some(lowest);
@@ -210,7 +210,7 @@ impl Received {
         missing.is_some_and(|missing| largest.get() - missing >= threshold)
     }
 
-    /// The peer wants an acknowledgement at once.
+    /// The peer asked for an acknowledgement at once.
     pub(crate) fn require_ack(&mut self, now: Instant) {
         self.ack_deadline = Some(now);
     }
@@ -225,7 +225,7 @@ impl Received {
         self.ack_deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// True if an ACK would tell the peer about ack-eliciting packets it doesn't know acknowledged.
+    /// True if an ACK would newly acknowledge ack-eliciting packets to the peer.
     pub(crate) fn has_unacked(&self) -> bool {
         self.unacked_eliciting > 0
     }

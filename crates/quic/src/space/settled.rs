@@ -101,8 +101,8 @@ impl SettledPackets {
         }
     }
 
-    /// Forgets what was sent before `horizon`, or was acknowledged after all, from the oldest on.
-    pub(super) fn forget(&mut self, horizon: Instant) {
+    /// Discards what was sent before `horizon`, or was acknowledged after all, from the oldest on.
+    pub(super) fn discard(&mut self, horizon: Instant) {
         let Some(queues) = self.0.get_mut() else {
             return;
         };
@@ -124,7 +124,7 @@ impl SettledPackets {
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.give_up();
+        self.0.release();
     }
 
     #[cfg(test)]
@@ -143,7 +143,7 @@ impl IdleMemory for SettledPackets {
         }) = queues.get_mut()
         {
             if entries.is_empty() {
-                return queues.give_up();
+                return queues.release();
             }
             entries.shrink_to_fit();
             carried.shrink_to_fit();

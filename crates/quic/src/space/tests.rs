@@ -1,4 +1,4 @@
-//! The ledger forgets what is settled, whatever lies at its front.
+//! The ledger discards what is settled, whatever lies at its front.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn thresholds() -> LossThresholds {
     }
 }
 
-/// Acknowledges one packet, detects losses, forgets what is old.
+/// Acknowledges one packet, detects losses, discards what is old.
 fn settle(ledger: &mut Ledger, now: Instant, number: u64) -> usize {
     let mut outcome = AckOutcome::default();
     let (mut numbers, mut lost) = (Vec::new(), Vec::new());
@@ -42,7 +42,7 @@ fn settle(ledger: &mut Ledger, now: Instant, number: u64) -> usize {
     );
     assert!(!outcome.bogus);
     ledger.detect_lost(now, thresholds(), &mut numbers, &mut lost);
-    ledger.forget(now - Duration::from_millis(100));
+    ledger.discard(now - Duration::from_millis(100));
     lost.len()
 }
 
@@ -60,7 +60,7 @@ fn a_lost_packet_after_a_skipped_number_does_not_hold_the_ledger() {
         lost += settle(&mut ledger, now, number);
     }
     assert_eq!(lost, 1);
-    assert!(ledger.len() < 200, "{} packets remembered", ledger.len());
+    assert!(ledger.len() < 200, "{} packets kept", ledger.len());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn acknowledging_a_skipped_number_is_noticed() {
 }
 
 #[test]
-fn a_receiver_that_only_acknowledges_remembers_little() {
+fn a_receiver_that_only_acknowledges_keeps_little() {
     let mut ledger = Ledger::new();
     let mut now = Instant::from_millis(1);
     for _ in 0..10_000 {
@@ -87,9 +87,9 @@ fn a_receiver_that_only_acknowledges_remembers_little() {
             ..packet(now)
         };
         ledger.on_sent(silent, &[]);
-        ledger.forget(now - Duration::from_millis(100));
+        ledger.discard(now - Duration::from_millis(100));
     }
-    assert!(ledger.len() < 200, "{} packets remembered", ledger.len());
+    assert!(ledger.len() < 200, "{} packets kept", ledger.len());
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_loss_that_proves_spurious_is_reported_with_its_episode() {
 }
 
 #[test]
-fn what_was_acknowledged_behind_a_lost_packet_is_forgotten() {
+fn what_was_acknowledged_behind_a_lost_packet_is_discarded() {
     let mut ledger = Ledger::new();
     let now = Instant::from_millis(1);
     ledger.on_sent(packet(now), &CARRIED);
@@ -136,7 +136,7 @@ fn what_was_acknowledged_behind_a_lost_packet_is_forgotten() {
         lost += settle(&mut ledger, now, number);
     }
     assert_eq!(lost, 1);
-    assert!(ledger.len() < 1100, "{} packets remembered", ledger.len());
+    assert!(ledger.len() < 1100, "{} packets kept", ledger.len());
     let episode = swiftwater_congestion::EpisodeId(7);
     ledger.set_episode(&[PacketNumber::new(0)], episode);
     let mut outcome = AckOutcome::default();
@@ -158,12 +158,12 @@ fn what_was_acknowledged_behind_a_lost_packet_is_forgotten() {
     assert!(outcome.numbers.is_empty() && !outcome.bogus);
     acknowledge(&mut ledger, 1, &mut outcome);
     assert!(outcome.bogus);
-    ledger.forget(now + Duration::from_millis(1));
+    ledger.discard(now + Duration::from_millis(1));
     assert_eq!(ledger.len(), 0);
 }
 
 #[test]
-fn what_lost_packets_carried_is_told_apart() {
+fn what_lost_packets_carried_is_distinguished() {
     let mut ledger = Ledger::new();
     let now = Instant::from_millis(1);
     let carried = |number: u64| {
@@ -180,7 +180,7 @@ fn what_lost_packets_carried_is_told_apart() {
     for number in (0..10_000).filter(|number| number % 10 > 5) {
         settle(&mut ledger, now, number);
     }
-    assert!(ledger.len() < 8_000, "{} packets remembered", ledger.len());
+    assert!(ledger.len() < 8_000, "{} packets kept", ledger.len());
     for number in (0..10_000).filter(|number| number % 10 <= 5) {
         let found: Vec<_> = ledger.carried_by(PacketNumber::new(number)).collect();
         assert_eq!(found, carried(number), "packet {number}");

@@ -159,7 +159,7 @@ impl Streams {
         self.with_send(key, |send, _| {
             send.check_writable()?;
             send.buffer.finish();
-            send.wants_event = false;
+            send.awaits_event = false;
             Ok(())
         })
         .unwrap_or(Err(WriteError::Closed))?;
@@ -268,7 +268,7 @@ impl Streams {
         else {
             return;
         };
-        send.wants_event = true;
+        send.awaits_event = true;
         if send.credit() > 0 && !send.is_listed {
             send.is_listed = true;
             self.outgoing.waiting.push_back(key);
@@ -284,7 +284,7 @@ impl Streams {
         let Some(send) = stream
             .send
             .as_mut()
-            .filter(|send| send.wants_event && send.credit() > 0)
+            .filter(|send| send.awaits_event && send.credit() > 0)
         else {
             return;
         };
@@ -292,7 +292,7 @@ impl Streams {
             self.await_room(key);
             return;
         }
-        send.wants_event = false;
+        send.awaits_event = false;
         self.queue_event(key, WRITABLE, StreamEvent::Writable { id });
     }
 
@@ -303,10 +303,10 @@ impl Streams {
         };
         let id = stream.id;
         if let Some(recv) = &mut stream.recv
-            && recv.wants_event
+            && recv.awaits_event
             && recv.is_readable()
         {
-            recv.wants_event = false;
+            recv.awaits_event = false;
             self.queue_event(key, READABLE, StreamEvent::Readable { id });
         }
     }
@@ -330,7 +330,7 @@ impl Streams {
             return Ok(ReadStart::Nothing(ReadOutcome::Finished));
         }
         if !recv.is_readable() {
-            recv.wants_event = true;
+            recv.awaits_event = true;
             return Ok(ReadStart::Nothing(ReadOutcome::Blocked));
         }
         Ok(ReadStart::Readable(key))

@@ -80,7 +80,7 @@ impl<'a> SendStream<'a> {
     }
 
     /// Abandons the stream with the application's `code`, but for its first `reliable_size` bytes,
-    /// which are still delivered before the peer's reader learns of the reset. More than was written
+    /// which are still delivered before the peer's reader gets the reset. More than was written
     /// counts as all that was written. Can be called again to lower that number, also to nothing with
     /// [`SendStream::reset`]; a larger one changes nothing, and the first code stays.
     ///
@@ -91,7 +91,7 @@ impl<'a> SendStream<'a> {
         self.streams.reset_at(self.id, code, reliable_size)
     }
 
-    /// Sets when the data of the stream is given up if the peer has not acknowledged all of it, the
+    /// Sets when the data of the stream expires if the peer has not acknowledged all of it, the
     /// end included; `None` (the default) never.
     /// [`StreamEvent::Expired`](crate::StreamEvent::Expired) reports it.
     pub fn set_expiry(&mut self, expiry: Option<Expiry>) -> Result<(), WriteError> {

@@ -44,10 +44,10 @@ impl IdleMemory for Streams {
         events.shrink_to_fit();
         control.shrink_to_fit();
         if notices.get().is_some_and(VecDeque::is_empty) {
-            notices.give_up();
+            notices.release();
         }
         if lives.get().is_some_and(VecDeque::is_empty) {
-            lives.give_up();
+            lives.release();
         }
     }
 }

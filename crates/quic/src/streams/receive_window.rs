@@ -20,7 +20,7 @@ pub(super) struct WindowClock {
 /// The part of a window that is used up before a new limit is advertised.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum LimitStep {
-    /// Few frames: the next limit arrives in time if none is lost.
+    /// Few frames: the next limit arrives before it is needed if none is lost.
     #[default]
     Half,
     /// Several limits a round trip, early enough to allow for the loss of some (RFC 9000, section 4.2).

@@ -45,7 +45,7 @@ pub(super) struct RecvHalf {
     /// The application reads no more.
     stopped: bool,
     /// The last read found nothing: an event is due when there is something.
-    pub(super) wants_event: bool,
+    pub(super) awaits_event: bool,
 }
 
 impl RecvHalf {
@@ -57,7 +57,7 @@ impl RecvHalf {
             final_size: None,
             reset: None,
             stopped: false,
-            wants_event: true,
+            awaits_event: true,
         }
     }
 
@@ -322,7 +322,7 @@ impl IdleMemory for RecvHalf {
             final_size: _,
             reset: _,
             stopped: _,
-            wants_event: _,
+            awaits_event: _,
         } = self;
         assembler.release_idle_memory();
     }

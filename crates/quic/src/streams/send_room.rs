@@ -119,5 +119,5 @@ impl Streams {
 /// True if the writer of `send` waits for room, and little of what it wrote is left to be sent.
 #[inline]
 pub(super) fn is_reserve_low(send: &SendHalf) -> bool {
-    send.wants_event && send.sendable() <= RESERVED / 2
+    send.awaits_event && send.sendable() <= RESERVED / 2
 }

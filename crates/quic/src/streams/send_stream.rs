@@ -41,7 +41,7 @@ pub(super) struct SendHalf {
     /// The limit of the last `STREAM_DATA_BLOCKED`.
     reported_blocked_at: Option<u64>,
     /// A write fell short: an event is due when there is room.
-    pub(super) wants_event: bool,
+    pub(super) awaits_event: bool,
     /// When the data expires; listed in `ConnectionSend::expiries` too.
     pub(super) expiry: Option<Expiry>,
     /// Listed among the writers that wait for room in the connection's send window.
@@ -57,7 +57,7 @@ impl SendHalf {
             state: SendState::Sending,
             limit,
             reported_blocked_at: None,
-            wants_event: false,
+            awaits_event: false,
             expiry: None,
             is_listed: false,
             range_hints: LazyBox::default(),
@@ -106,7 +106,7 @@ impl SendHalf {
 
     /// True if the writer waits for more than the peer's limit, and all that it permits was sent.
     pub(super) fn is_flow_limited(&self) -> bool {
-        self.wants_event && self.state == SendState::Sending && self.buffer.sent() == self.limit
+        self.awaits_event && self.state == SendState::Sending && self.buffer.sent() == self.limit
     }
 
     /// Ok if the application may write.
@@ -165,7 +165,7 @@ impl SendHalf {
             told: false,
             acked: false,
         };
-        self.wants_event = false;
+        self.awaits_event = false;
     }
 
     /// The `RESET_STREAM_AT` to send now: once all that must arrive was
@@ -200,7 +200,7 @@ impl SendHalf {
     /// `RESET_STREAM` is being sent, because of `STOP_SENDING` if `stopped` has its code.
     pub(super) fn set_reset(&mut self, stopped: Option<u64>) {
         self.state = stopped.map_or(SendState::Reset, SendState::Stopped);
-        self.wants_event = false;
+        self.awaits_event = false;
     }
 
     /// True if everything that must arrive was acknowledged, FIN or reset included.
@@ -220,14 +220,14 @@ impl IdleMemory for SendHalf {
             state: _,
             limit: _,
             reported_blocked_at: _,
-            wants_event: _,
+            awaits_event: _,
             expiry: _,
             is_listed: _,
             range_hints,
         } = self;
         buffer.release_idle_memory();
         if range_hints.get().is_some_and(RangeHintMap::is_empty) {
-            range_hints.give_up();
+            range_hints.release();
         }
     }
 }

@@ -34,7 +34,7 @@ impl Transmission<'_> {
         let budget = usize::try_from(candidate.amplification.budget()).unwrap_or(usize::MAX);
         let limit = MIN_INITIAL_SIZE.min(budget).min(buf.len());
         let frames = ValidationFrames {
-            challenge: candidate.validation.wants_challenge().then_some(data),
+            challenge: candidate.validation.needs_challenge().then_some(data),
             response: candidate.responses.pop(),
         };
         if frames.challenge.is_some() {

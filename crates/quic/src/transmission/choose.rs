@@ -253,7 +253,9 @@ impl Transmission<'_> {
             recovery.set_app_limited(self.now);
         }
         let reinjector = &self.policies.reinjector;
-        if reinjector.is_inert() || !reinjector.wants_spare_room() || !self.handshake.is_complete()
+        if reinjector.is_inert()
+            || !reinjector.can_use_spare_room()
+            || !self.handshake.is_complete()
         {
             return Permission::Denied;
         }

@@ -129,7 +129,7 @@ impl Transmission<'_> {
     /// Challenges and responses for the path's address in use.
     fn fill_validation(&mut self, writer: &mut FrameWriter<'_, '_>) {
         let link = &mut self.path.link;
-        if link.validation.wants_challenge() {
+        if link.validation.needs_challenge() {
             let data = self.identity.random.challenge_data();
             if writer.frame(&Frame::PathChallenge { data }) {
                 // The datagram is padded as far as the anti-amplification limit permits.

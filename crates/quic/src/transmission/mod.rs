@@ -74,7 +74,7 @@ impl Transmission<'_> {
         }
     }
 
-    /// Forgets the keys and the space of an encryption level of the handshake.
+    /// Discards the keys and the space of an encryption level of the handshake.
     pub(crate) fn discard(&mut self, level: EncryptionLevel) {
         let id = SpaceId::of(level, self.path.id);
         if discard_space(id, self.handshake_spaces, self.path) {

@@ -18,7 +18,6 @@ use crate::streams::Carrier;
 use super::Transmission;
 use super::plan::Packet;
 use crate::buffers::{PacketBuffers, Workspace};
-use crate::fates::report_repairs;
 
 /// Bytes of packet number and payload that header protection needs (RFC 9001, section 5.4.2).
 const MIN_SAMPLED: usize = 4;
@@ -29,7 +28,7 @@ const MIN_NUMBER_LEN: usize = 2;
 /// Non-ack-eliciting packets in a row, at most.
 const MAX_NON_ELICITING_RUN: u32 = 100;
 
-/// Longest that a non-ack-eliciting packet is remembered, in case that it is acknowledged.
+/// Longest time for which a non-ack-eliciting packet is kept, in case that it is acknowledged.
 const MAX_MEMORY: Duration = Duration::from_secs(3);
 
 /// How a packet must end up.
@@ -334,7 +333,7 @@ impl Transmission<'_> {
             // 13.2.4).
             space.ping = true;
         }
-        space.ledger.forget(horizon);
+        space.ledger.discard(horizon);
         // A handshake is short: nothing in it takes long to acknowledge.
         let overdue = match level {
             EncryptionLevel::OneRtt | EncryptionLevel::ZeroRtt => now - longest_delay,
@@ -375,7 +374,7 @@ impl Transmission<'_> {
         if new_bytes > 0 && !reinjector.is_inert() {
             reinjector.on_new_data(self.now, new_bytes.into());
         }
-        report_repairs(self.now, self.streams, self.policies, self.monitor);
+        (self.policies).report_repairs(self.now, self.streams, self.monitor);
     }
 
     fn observe_sent(

@@ -179,8 +179,8 @@ impl Controller for Recorder {
         self.inner.pacing(rtt)
     }
 
-    fn wants_app_limited_mark(&self) -> bool {
-        self.inner.wants_app_limited_mark()
+    fn uses_app_limited_mark(&self) -> bool {
+        self.inner.uses_app_limited_mark()
     }
 
     fn next_timer(&self) -> Option<Instant> {

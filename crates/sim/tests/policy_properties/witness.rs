@@ -277,8 +277,8 @@ struct Listener {
 }
 
 impl Reinjector for Listener {
-    fn wants_spare_room(&self) -> bool {
-        !self.inner.is_inert() && self.inner.wants_spare_room()
+    fn can_use_spare_room(&self) -> bool {
+        !self.inner.is_inert() && self.inner.can_use_spare_room()
     }
 
     fn is_asked_on(&self, occasion: Occasion) -> bool {

@@ -40,7 +40,7 @@ impl Reinjector for Asking {
         occasion == Occasion::LossRetransmitted
     }
 
-    fn wants_spare_room(&self) -> bool {
+    fn can_use_spare_room(&self) -> bool {
         false
     }
 

@@ -35,7 +35,7 @@ impl Reinjector for ThreeCopies {
         occasion == Occasion::LossRetransmitted
     }
 
-    fn wants_spare_room(&self) -> bool {
+    fn can_use_spare_room(&self) -> bool {
         false
     }
 

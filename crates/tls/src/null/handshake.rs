@@ -513,12 +513,12 @@ impl Session for NullSession {
         }
     }
 
-    fn remembered_parameters(&self) -> Option<&[u8]> {
+    fn resumed_parameters(&self) -> Option<&[u8]> {
         let ticket = self.client.as_ref()?.ticket.as_ref()?;
         Some(&ticket.parameters)
     }
 
-    fn remembered_alpn(&self) -> Option<&[u8]> {
+    fn resumed_alpn(&self) -> Option<&[u8]> {
         let ticket = self.client.as_ref()?.ticket.as_ref()?;
         Some(&*ticket.alpn).filter(|alpn| !alpn.is_empty())
     }

@@ -448,7 +448,7 @@ impl Controller for Bbr1 {
             .pacing(self.sizes.initial_window, self.sizes.packet, rtt)
     }
 
-    fn wants_app_limited_mark(&self) -> bool {
+    fn uses_app_limited_mark(&self) -> bool {
         self.mode == Mode::ProbeRtt
     }
 

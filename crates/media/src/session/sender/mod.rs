@@ -166,7 +166,7 @@ impl Sender {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let waits = !(self.urgent.is_empty() && self.copies.is_empty() && self.fresh.is_empty());
         let wants_room = match &self.protector {
-            Protector::Reinject(policy) => !policy.is_inert() && policy.wants_spare_room(),
+            Protector::Reinject(policy) => !policy.is_inert() && policy.can_use_spare_room(),
             _ => false,
         };
         // Packets that could be sent at the last poll were sent, or the policy didn't use the

@@ -58,7 +58,7 @@ impl Sender {
     pub(super) fn use_spare_room(&mut self, now: Instant) -> bool {
         let wants = self
             .policy_mut()
-            .is_some_and(|policy| policy.wants_spare_room());
+            .is_some_and(|policy| policy.can_use_spare_room());
         if wants {
             self.consult(now, Occasion::SpareRoom);
         }

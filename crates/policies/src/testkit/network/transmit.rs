@@ -26,7 +26,7 @@ impl Network {
             }
             let views: Vec<_> = self.paths.iter().map(|path| path.view).collect();
             let ready = views.iter().find(|view| view.is_ready(self.now));
-            if !self.has_demand() && ready.is_some() && self.reinjector.wants_spare_room() {
+            if !self.has_demand() && ready.is_some() && self.reinjector.can_use_spare_room() {
                 self.ask(Occasion::SpareRoom);
             }
             if !self.has_demand() {

@@ -57,7 +57,7 @@ impl LocalCids {
     }
 
     /// True if the peer can store another; never for zero-length IDs.
-    pub(crate) fn wants_more(&self) -> bool {
+    pub(crate) fn needs_more(&self) -> bool {
         let live = self
             .active
             .iter()

@@ -4,7 +4,7 @@ mod local;
 mod remote;
 
 pub(crate) use self::local::{IssuedCid, LocalCids};
-pub(crate) use self::remote::{PROMISED_LIMITS, RemoteCid, RemoteCids};
+pub(crate) use self::remote::{DECLARED_LIMITS, RemoteCid, RemoteCids};
 
 use swiftwater_wire::ConnectionId;
 

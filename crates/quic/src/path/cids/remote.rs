@@ -9,11 +9,11 @@ use crate::error::TransportError;
 use crate::idle_memory::IdleMemory;
 use crate::ranges::RangeSet;
 
-/// Values of `active_connection_id_limit` that we promise (RFC 9000, section 18.2: 2 at least).
-pub(crate) const PROMISED_LIMITS: RangeInclusive<u64> = 2..=8;
+/// Values of `active_connection_id_limit` that are declared (RFC 9000, section 18.2: 2 at least).
+pub(crate) const DECLARED_LIMITS: RangeInclusive<u64> = 2..=8;
 /// Retirements that may wait for acknowledgement before the peer is at fault, per ID it may give.
 const MAX_RETIREMENTS_PER_ID: usize = 8;
-/// Ranges of retired sequence numbers that are remembered.
+/// Ranges of retired sequence numbers that are kept.
 const MAX_RETIRED_RANGES: usize = 32;
 
 /// A connection ID that the peer gave us.
@@ -34,13 +34,13 @@ pub(crate) struct RemoteCids {
     /// Sequence numbers that we have retired, so that a frame sent twice brings none of them back.
     retired: RangeSet,
     retire_prior_to: u64,
-    /// How many we promised to store.
+    /// How many this end declared to store.
     limit: u64,
 }
 
 impl RemoteCids {
     /// Starts with the ID of the handshake. `limit` counts as the nearest of
-    /// [`PROMISED_LIMITS`], which the transport parameter states.
+    /// [`DECLARED_LIMITS`], which the transport parameter states.
     pub(crate) fn new(first: ConnectionId, limit: u64) -> Self {
         Self {
             current: RemoteCid {
@@ -52,7 +52,7 @@ impl RemoteCids {
             assigned: Vec::new(),
             retired: RangeSet::new(),
             retire_prior_to: 0,
-            limit: limit.clamp(*PROMISED_LIMITS.start(), *PROMISED_LIMITS.end()),
+            limit: limit.clamp(*DECLARED_LIMITS.start(), *DECLARED_LIMITS.end()),
         }
     }
 
@@ -134,7 +134,7 @@ impl RemoteCids {
             .position(|have| have.sequence == sequence)
     }
 
-    /// A path that used the ID with this number is given up. Returns the number if the ID is to be
+    /// A path that used the ID with this number is abandoned. Returns the number if the ID is to be
     /// retired for it.
     pub(crate) fn release(&mut self, sequence: u64) -> Option<u64> {
         let at = self.assigned_at(sequence)?;
@@ -236,7 +236,7 @@ impl RemoteCids {
         self.spare.insert(at, new);
     }
 
-    /// The peer must keep to the limit that we promised, and not have IDs retired faster than
+    /// The peer must keep to the declared limit, and not have IDs retired faster than
     /// RETIRE_CONNECTION_ID frames are acknowledged; `retirements` counts the latter.
     fn check_limits(&self, retirements: usize) -> Result<(), TransportError> {
         let excess = |reason| {
@@ -254,7 +254,7 @@ impl RemoteCids {
         Ok(())
     }
 
-    /// Remembers what was retired. A peer that leaves many gaps loses the lowest one: numbers in
+    /// Records what was retired. A peer that leaves many gaps loses the lowest one: numbers in
     /// it then count as retired too.
     fn note_retired(&mut self, retired: &[u64]) {
         for &sequence in retired {

@@ -77,7 +77,7 @@ fn recovery_ends_with_an_ack_of_a_packet_sent_after_its_start() {
     assert!(!ack.in_recovery && ack.sent_after_recovery_start && ack.recovery_ended);
     let more = bench.send();
     bench.ack(&[more]);
-    assert!(!bench.last_ack().recovery_ended, "told once");
+    assert!(!bench.last_ack().recovery_ended, "reported once");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn calls_inside_one_ack_come_in_order() {
 }
 
 #[test]
-fn a_loss_batch_tells_ranges_totals_and_cause() {
+fn a_loss_batch_has_ranges_totals_and_cause() {
     let mut bench = Bench::new();
     let mut sent = bench.send_many(8);
     bench.wait(ms(50));
@@ -160,7 +160,7 @@ fn a_loss_batch_tells_ranges_totals_and_cause() {
 }
 
 #[test]
-fn a_wholly_refuted_episode_is_told_once() {
+fn a_wholly_refuted_episode_is_reported_once() {
     let mut bench = Bench::new();
     let mut sent = bench.send_many(8);
     bench.wait(ms(50));
@@ -203,7 +203,7 @@ fn later_losses_of_an_episode_must_be_refuted_too() {
 }
 
 #[test]
-fn two_episodes_refuted_by_one_ack_are_told_newest_first() {
+fn two_episodes_refuted_by_one_ack_are_reported_newest_first() {
     let mut bench = Bench::new();
     let mut first = bench.send_many(2);
     bench.lose(&mut first[..1], false);
@@ -253,7 +253,7 @@ fn a_ce_episode_is_never_undone() {
 }
 
 #[test]
-fn episodes_are_forgotten_after_three_probe_timeouts() {
+fn episodes_are_discarded_after_three_probe_timeouts() {
     for (after, expected) in [(0, 1), (1, 0)] {
         let mut bench = Bench::new();
         bench.sample_rtt(ms(100), ms(0));
@@ -300,7 +300,7 @@ fn one_packet_may_leave_when_an_episode_opens() {
 }
 
 #[test]
-fn marks_that_come_without_anything_to_acknowledge_are_told_with_the_next_ack() {
+fn marks_that_come_without_anything_to_acknowledge_are_reported_with_the_next_ack() {
     let mut bench = Bench::new();
     let sent = bench.send_many(4);
     bench.wait(ms(50));
@@ -311,5 +311,5 @@ fn marks_that_come_without_anything_to_acknowledge_are_told_with_the_next_ack() 
     assert_eq!(bench.last_ack().ecn.ce, PacketCount::new(3));
     assert_eq!(bench.path.stats().ce_packets, PacketCount::new(3));
     bench.ack(&sent[2..]);
-    assert_eq!(bench.last_ack().ecn.ce, PacketCount::ZERO, "told once");
+    assert_eq!(bench.last_ack().ecn.ce, PacketCount::ZERO, "reported once");
 }

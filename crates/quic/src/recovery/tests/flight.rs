@@ -20,7 +20,7 @@ fn windows_follow_the_rfc_unless_configured() {
 }
 
 #[test]
-fn the_controllers_wish_for_an_initial_window_yields_to_the_configuration() {
+fn the_controllers_initial_window_yields_to_the_configuration() {
     let initial = |configured: Option<u64>, specification: &str| {
         let mut config = TransportConfig {
             initial_window: configured.map(ByteCount::new),
@@ -165,7 +165,7 @@ fn waiting_for_the_loss_timer_is_not_idle() {
 }
 
 #[test]
-fn probes_are_told_apart() {
+fn probes_are_distinguished() {
     let mut bench = Bench::new();
     bench.send_size(MDS, true);
     let Call::Sent(sent) = bench.calls()[0] else {
@@ -175,7 +175,7 @@ fn probes_are_told_apart() {
 }
 
 #[test]
-fn after_a_change_of_address_old_packets_tell_nothing() {
+fn after_a_change_of_address_old_packets_are_no_samples() {
     let mut bench = Bench::new();
     bench.sample_rtt(ms(50), ms(0));
     let mut old = bench.send_many(5);
@@ -199,7 +199,7 @@ fn after_a_change_of_address_old_packets_tell_nothing() {
     let (_, rest) = old.split_at_mut(2);
     bench.lose(rest, true);
     bench.result(&rest[..1], &mut [], false, 1);
-    assert_eq!(bench.calls(), [], "the new controller hears nothing of it");
+    assert_eq!(bench.calls(), [], "the new controller gets no report of it");
     assert_eq!(bench.path.bytes_in_flight(), packets(3));
     bench.ack(&new);
     assert_eq!(bench.last_ack().delivered, packets(3));

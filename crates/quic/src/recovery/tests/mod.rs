@@ -1,4 +1,4 @@
-//! Tests of one path's recovery, by topic, against a controller that records what it is told.
+//! Tests of one path's recovery, by topic, against a controller that records its calls.
 
 mod episodes;
 mod flight;
@@ -24,7 +24,7 @@ use crate::config::TransportConfig;
 
 const MDS: u16 = 1200;
 
-/// What the controller was told.
+/// The controller's input.
 #[derive(Clone, Debug, PartialEq)]
 enum Call {
     Sent(SentInfo),
@@ -55,7 +55,7 @@ struct Loss {
     cause: LossCause,
 }
 
-/// What the controller answers and what it heard.
+/// The controller's answers and its input.
 #[derive(Debug)]
 struct Script {
     calls: Vec<Call>,
@@ -150,7 +150,7 @@ impl Controller for Recorder {
     fn pacing(&self, _rtt: &RttView) -> Pacing {
         self.script().pacing
     }
-    fn wants_app_limited_mark(&self) -> bool {
+    fn uses_app_limited_mark(&self) -> bool {
         self.script().wants_mark
     }
     fn next_timer(&self) -> Option<Instant> {
@@ -172,7 +172,7 @@ impl Controller for Recorder {
     }
 }
 
-/// A packet as the ledger would remember it.
+/// A packet as the ledger would keep it.
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     number: PacketNumber,

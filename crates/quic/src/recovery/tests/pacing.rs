@@ -292,16 +292,16 @@ fn probes_are_debited_but_the_debt_is_bounded() {
 }
 
 #[test]
-fn credit_for_lateness_is_still_owed_a_moment_later() {
+fn credit_for_lateness_still_counts_a_moment_later() {
     let mut bench = paced(Bandwidth::from_mbps(100), None);
     bench.path.on_pacer_blocked(bench.now, packets(1_000));
     bench.wait(ms(4));
-    let owed = bench.path.pacing_budget(bench.now);
-    assert!(owed > 40_000, "{owed}");
+    let credit = bench.path.pacing_budget(bench.now);
+    assert!(credit > 40_000, "{credit}");
     bench.wait(us(10));
     assert_eq!(
         bench.path.pacing_budget(bench.now),
-        owed,
+        credit,
         "neither cut to the depth nor grown"
     );
 }

@@ -162,7 +162,7 @@ proptest! {
             for call in bench.calls() {
                 match call {
                     Call::Spurious(id) => {
-                        prop_assert!(!refuted.contains(&id), "told twice");
+                        prop_assert!(!refuted.contains(&id), "reported twice");
                         refuted.push(id);
                     }
                     Call::Loss(loss) => {

@@ -104,7 +104,7 @@ fn pto_has_the_granularity_as_least_variation() {
 }
 
 #[test]
-fn pto_count_is_counted_told_and_reset() {
+fn pto_count_is_counted_reported_and_reset() {
     let mut bench = Bench::new();
     bench.path.on_pto(bench.now, &mut bench.rng);
     bench.path.on_pto(bench.now, &mut bench.rng);

@@ -116,7 +116,7 @@ impl Ledger {
     }
 
     /// Takes packet `number` out of flight before its fate is known; `None` if it is known.
-    pub(crate) fn give_up(&mut self, number: PacketNumber) -> Option<LostRecord> {
+    pub(crate) fn abandon_one(&mut self, number: PacketNumber) -> Option<LostRecord> {
         let index = number.get().checked_sub(self.base)?;
         let entry = self.entries.get_mut(usize::try_from(index).ok()?)?;
         if entry.state != State::Outstanding {

@@ -7,7 +7,7 @@
 
 mod acknowledge;
 mod detect;
-mod forget;
+mod discard;
 
 pub(crate) use self::acknowledge::{AckOutcome, LargestAcked};
 
@@ -273,7 +273,7 @@ impl Ledger {
             .any(|entry| entry.state == State::Acked && entry.packet.size >= size)
     }
 
-    /// Packets remembered.
+    /// Packets kept.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.entries.len() + self.below.len()

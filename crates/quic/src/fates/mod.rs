@@ -1,6 +1,8 @@
 //! Fates of packets: what each carried is replayed to its owner as acknowledged, lost or repeated by a
 //! probe. This is the only mechanism of retransmission (RFC 9000, section 13.3).
 
+mod handshake_data;
+
 use swiftwater_units::{Instant, PacketNumber};
 
 use crate::control::{Control, ControlKey};
@@ -15,7 +17,7 @@ use crate::policy::Occasion;
 use crate::policy_host::PolicyHost;
 use crate::recovery::LostRecord;
 use crate::space::SpaceId;
-use crate::streams::{Carrier, CarrierFate, RepairEvent, StreamRun, Streams};
+use crate::streams::{Carrier, CarrierFate, StreamRun, Streams};
 
 /// The owners of what packets carry, borrowed for one event.
 pub(crate) struct Fates<'a> {
@@ -258,56 +260,7 @@ impl Fates<'_> {
 
     /// Reports what happened to data under repair to the re-injector and to the observer.
     pub(crate) fn report_repairs(&mut self) {
-        report_repairs(self.now, self.streams, self.policies, self.monitor);
-    }
-}
-
-/// Reports what happened to data under repair to the re-injector and to the observer.
-#[inline]
-pub(crate) fn report_repairs(
-    now: Instant,
-    streams: &mut Streams,
-    policies: &mut PolicyHost,
-    monitor: &mut Monitor,
-) {
-    if streams.has_repair_events() {
-        report_all_repairs(now, streams, policies, monitor);
-    }
-}
-
-fn report_all_repairs(
-    now: Instant,
-    streams: &mut Streams,
-    policies: &mut PolicyHost,
-    monitor: &mut Monitor,
-) {
-    while let Some(event) = streams.poll_repair() {
-        match event {
-            RepairEvent::Policy(event) => policies.reinjector.on_repair(now, &event),
-            RepairEvent::Lost {
-                range,
-                detection_time,
-                cause,
-            } => monitor.observe(
-                now,
-                &Observation::DataLost {
-                    range,
-                    detection_time,
-                    cause,
-                },
-            ),
-            RepairEvent::Recovered(recovery) => monitor.observe(
-                now,
-                &Observation::DataRecovered {
-                    range: recovery.range,
-                    by: recovery.by,
-                    recovery_latency: recovery.latency,
-                    detection_time: recovery.detection_time,
-                    retransmissions: recovery.retransmissions,
-                    replicas: recovery.replicas,
-                },
-            ),
-        }
+        (self.policies).report_repairs(self.now, self.streams, self.monitor);
     }
 }
 

@@ -10,9 +10,9 @@ use super::{Entry, Ledger, State};
 const MAX_SETTLED: u64 = 1024;
 
 impl Ledger {
-    /// Forgets every packet; their numbers are not used again, and acknowledgements of them count for
+    /// Discards every packet; their numbers are not used again, and acknowledgements of them count for
     /// nothing.
-    pub(crate) fn forget_all(&mut self) {
+    pub(crate) fn discard_all(&mut self) {
         self.base = self.next_number().get();
         self.entries.clear();
         self.carried_base += self.carried.len() as u64;
@@ -23,11 +23,11 @@ impl Ledger {
         self.eliciting_in_flight = 0;
     }
 
-    /// Forgets packets whose fate is final: acknowledged ones, and lost ones sent before `horizon`.
-    pub(crate) fn forget(&mut self, horizon: Instant) {
-        self.below.forget(horizon);
+    /// Discards packets whose fate is final: acknowledged ones, and lost ones sent before `horizon`.
+    pub(crate) fn discard(&mut self, horizon: Instant) {
+        self.below.discard(horizon);
         loop {
-            self.forget_acked();
+            self.discard_acked();
             let Some(front) = self.entries.front() else {
                 break;
             };
@@ -59,8 +59,8 @@ impl Ledger {
         self.settled.remove(0..self.base);
     }
 
-    /// Forgets the acknowledged packets at the front.
-    fn forget_acked(&mut self) {
+    /// Discards the acknowledged packets at the front.
+    fn discard_acked(&mut self) {
         let acked = self.entries.iter().take_while(|entry| entry.is_acked());
         let Some((last, count)) = acked.zip(1..).last() else {
             return;
@@ -79,7 +79,7 @@ impl Ledger {
     }
 
     /// True if the oldest packet still waits for an acknowledgement though it was sent before
-    /// `horizon`, or at that time: nothing behind it can be forgotten.
+    /// `horizon`, or at that time: nothing behind it can be discarded.
     pub(crate) fn is_stuck(&self, horizon: Instant) -> bool {
         let front = self.entries.front();
         front.is_some_and(|entry| {
@@ -92,7 +92,7 @@ impl Ledger {
 
 impl IdleMemory for Ledger {
     /// Where no packet is in flight or was lost, fates that may still arrive change nothing: all are
-    /// forgotten.
+    /// discarded.
     fn release_idle_memory(&mut self) {
         let matters = |entry: &Entry| match entry.state {
             State::Outstanding => entry.packet.in_flight,
@@ -100,7 +100,7 @@ impl IdleMemory for Ledger {
             State::Acked | State::Skipped => false,
         };
         if !self.entries.iter().any(matters) && !self.below.has_lost() {
-            self.forget(Instant::FAR_FUTURE);
+            self.discard(Instant::FAR_FUTURE);
         }
         let Self {
             entries,
