@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use swiftwater_wire::{ConnectionId, ResetToken};
 
-use crate::datagrams::DatagramFate;
 use crate::error::ConnectionError;
+use crate::observe::{DatagramFate, EarlyDataOutcome};
 use crate::streams::StreamEvent;
 use crate::transmit::PathAddress;
 
@@ -128,13 +128,4 @@ pub enum EndpointEvent {
     HandshakeDone,
     /// The connection is gone.
     Drained,
-}
-
-/// What became of early data.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum EarlyDataOutcome {
-    /// The server took them.
-    Accepted,
-    /// The server dropped them. The client's connection sends everything anew, datagrams excepted.
-    Rejected,
 }

@@ -4,7 +4,7 @@ use swiftwater_units::{PacketNumber, PathId, StreamId};
 use swiftwater_wire::frame::types;
 use swiftwater_wire::{Frame, Writer};
 
-use crate::control::ControlKey;
+use crate::control_values::ControlKey;
 use crate::frame_counts::FrameCounter;
 use crate::observe::Purpose;
 

@@ -33,6 +33,7 @@ mod connection;
 mod connection_ids;
 mod connection_setup;
 mod control;
+mod control_values;
 pub mod crypto;
 mod datagram_size;
 mod datagrams;
@@ -75,24 +76,24 @@ pub use address_shares::{AddressShares, ClientNetwork, ShareError};
 pub use address_token::UsedTokens;
 pub use cid::{
     ConnectionIdGenerator, QuicLbCids, QuicLbCodec, QuicLbError, QuicLbFormat, QuicLbId,
-    RandomCids, WorkerCids,
+    RandomCids, Worker, WorkerCids,
 };
 pub use config::{
-    AckFrequencyConfig, ClientConfig, EarlyData, EndpointConfig, MtuDiscovery, PreferredAddresses,
-    PtoLimit, RetryPolicy, ServerConfig, TransportConfig, Worker,
+    AcceptDecision, AcceptPolicy, AckFrequencyConfig, ClientConfig, EarlyData, EndpointConfig,
+    Incoming, MtuDiscovery, PreferredAddresses, PtoLimit, RetryPolicy, ServerConfig,
+    TransportConfig,
 };
 pub use connection::Connection;
-pub use datagrams::{DatagramFate, DatagramOptions, ReceivedDatagram};
-pub use endpoint::{
-    AcceptDecision, AcceptPolicy, ConnectionHandle, Endpoint, EndpointStats, Incoming, Routed,
-};
+pub use datagrams::{DatagramOptions, ReceivedDatagram};
+pub use endpoint::{ConnectionHandle, Endpoint, EndpointStats, Routed};
 pub use error::{
     ConnectError, ConnectionError, MigrateError, ReadError, SendDatagramError, TransportError,
     Violation, WriteError,
 };
-pub use events::{CidCollision, EarlyDataOutcome, EndpointEvent, Event};
+pub use events::{CidCollision, EndpointEvent, Event};
 pub use frame_counts::FrameCounts;
-pub use path::{EcnState, MtuState};
+pub use observe::{DatagramFate, EarlyDataOutcome, EcnState};
+pub use path::MtuState;
 pub use ranges::RangeSet;
 pub use stats::{ConnectionStats, PathStats};
 pub use streams::{

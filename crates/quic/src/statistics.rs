@@ -5,11 +5,11 @@ use std::time::Duration;
 use swiftwater_units::PacketCount;
 
 use crate::datagrams::Datagrams;
-use crate::events::EarlyDataOutcome;
 use crate::frame_counts::FrameCounter;
 use crate::handshake::Handshake;
 use crate::lifecycle::Lifecycle;
 use crate::monitor::Monitor;
+use crate::observe::EarlyDataOutcome;
 use crate::path::{PathSet, PathState};
 use crate::policy_host::PolicyHost;
 use crate::stats::{ConnectionStats, PathStats};

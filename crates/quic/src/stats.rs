@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount, PathId};
 
-use crate::events::EarlyDataOutcome;
 use crate::frame_counts::{FrameCounter, FrameCounts};
 use crate::lazy_box::LazyBox;
-use crate::path::{EcnState, MtuState};
+use crate::observe::EarlyDataOutcome;
+use crate::observe::EcnState;
+use crate::path::MtuState;
 use crate::policy::ReinjectorReport;
 use crate::streams::RepairStats;
 use crate::transmit::LocalAddress;

@@ -22,7 +22,6 @@ use rand_core::Rng;
 use swiftwater_units::Instant;
 use swiftwater_wire::{ConnectionId, DecodeError, Reader, Writer};
 
-use crate::config::EndpointConfig;
 use crate::crypto::EndpointKey;
 pub use used::UsedTokens;
 use used::{TokenHash, TokenHasher};
@@ -138,12 +137,12 @@ pub(crate) struct TokenValidator {
 }
 
 impl TokenValidator {
-    /// With the key and the record of used tokens of `config`.
-    pub(crate) fn new(config: &EndpointConfig) -> Self {
+    /// With an endpoint's key and its record of used tokens.
+    pub(crate) fn new(key: &Arc<dyn EndpointKey>, used: &Arc<UsedTokens>) -> Self {
         Self {
-            key: Arc::clone(&config.key),
-            hasher: TokenHasher::new(&*config.key),
-            used: Arc::clone(&config.used_tokens),
+            key: Arc::clone(key),
+            hasher: TokenHasher::new(&**key),
+            used: Arc::clone(used),
         }
     }
 

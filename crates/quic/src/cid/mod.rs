@@ -6,6 +6,7 @@
 
 mod quic_lb;
 mod source;
+mod worker;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::crypto::EndpointKey;
 
 pub use quic_lb::{QuicLbCids, QuicLbCodec, QuicLbError, QuicLbFormat, QuicLbId};
 pub(crate) use source::CidSource;
+pub use worker::Worker;
 
 /// Length of the random destination of a client's first Initial; 8 at least (RFC 9000, section
 /// 7.2).

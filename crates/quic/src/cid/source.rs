@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rand_core::Rng;
 use swiftwater_wire::{ConnectionId, MAX_CID_LEN};
 
-use super::{ConnectionIdGenerator, RandomCids, WorkerCids, random_cid};
-use crate::config::{EndpointConfig, Worker};
+use super::{ConnectionIdGenerator, RandomCids, Worker, WorkerCids, random_cid};
+use crate::crypto::EndpointKey;
 
 /// Length of the IDs unless a generator is configured, bytes.
 const USUAL_LEN: usize = 8;
@@ -20,11 +20,16 @@ pub(crate) struct CidSource {
 }
 
 impl CidSource {
-    pub(crate) fn new(config: &EndpointConfig) -> Self {
-        let worker = config.worker;
-        let generator: Arc<dyn ConnectionIdGenerator> = match &config.cids {
+    /// The IDs of `worker`: those of a configured generator, or usual ones, under `key` if there are several
+    /// workers.
+    pub(crate) fn new(
+        generator: Option<&Arc<dyn ConnectionIdGenerator>>,
+        worker: Worker,
+        key: &Arc<dyn EndpointKey>,
+    ) -> Self {
+        let generator: Arc<dyn ConnectionIdGenerator> = match generator {
             Some(generator) => Arc::clone(generator),
-            None if worker.count > 1 => Arc::new(WorkerCids::new(USUAL_LEN, config.key.clone())),
+            None if worker.count > 1 => Arc::new(WorkerCids::new(USUAL_LEN, Arc::clone(key))),
             None => Arc::new(RandomCids::new(USUAL_LEN)),
         };
         let len = generator.cid_len().min(MAX_CID_LEN);

@@ -5,7 +5,7 @@ use swiftwater_units::Instant;
 
 use crate::crypto::Session;
 use crate::establishment::EarlyDataExchange;
-use crate::events::EarlyDataOutcome;
+use crate::observe::EarlyDataOutcome;
 
 use super::Connection;
 

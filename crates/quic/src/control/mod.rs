@@ -9,8 +9,6 @@
 //! probably lost: it is sent again without waiting for loss detection or a probe timeout, which
 //! start late because a blocked peer sends nothing. Probe timeouts repeat the newest limits in any case.
 
-mod values;
-
 #[cfg(test)]
 mod tests;
 
@@ -22,9 +20,9 @@ use swiftwater_units::{Dir, Instant, PacketNumber, PathId};
 use crate::frame_writer::{Carried, Fate, FrameWriter};
 use crate::idle_memory::IdleMemory;
 
-pub(crate) use self::values::{ControlKey, ControlValue};
+pub(crate) use crate::control_values::{ControlKey, ControlValue};
 
-use self::values::frame_of;
+use crate::control_values::frame_of;
 
 /// The packet that a value is written to.
 #[derive(Clone, Copy, Debug)]

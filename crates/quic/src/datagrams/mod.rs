@@ -18,8 +18,10 @@ use swiftwater_units::{Instant, PacketNumber, PathId};
 use swiftwater_wire::frame::types;
 use swiftwater_wire::{ErrorCode, Frame};
 
-pub use self::options::{DatagramFate, DatagramOptions, ReceivedDatagram};
+pub use self::options::{DatagramOptions, ReceivedDatagram};
+
 pub(crate) use self::stream_share::NextSender;
+use crate::observe::DatagramFate;
 
 use self::receive_queue::ReceiveQueue;
 use self::send_queue::{QueuedDatagram, SendQueue};

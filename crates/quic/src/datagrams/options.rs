@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use swiftwater_units::{Instant, PacketNumber, PathId};
 
-use crate::streams::Priority;
+use crate::policy::Priority;
 
 /// How a datagram is sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -62,23 +62,6 @@ impl DatagramOptions {
     pub(super) fn level(&self) -> u8 {
         self.urgency.min(Priority::MAX_URGENCY)
     }
-}
-
-/// What became of a datagram.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[non_exhaustive]
-pub enum DatagramFate {
-    /// The packet that carried it was acknowledged: it arrived at the peer's transport, which does not
-    /// mean that the application there has read it (RFC 9221, section 5.2).
-    Acknowledged,
-    /// The packet that carried it was declared lost. It is not sent again. If it arrived all the same,
-    /// `Acknowledged` may follow.
-    Lost,
-    /// Its deadline came before it was sent.
-    Expired,
-    /// The path carries only smaller packets than when it was queued, or the peer accepts only smaller
-    /// datagrams; it was dropped unsent.
-    TooLarge,
 }
 
 /// A datagram that arrived.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use swiftwater_units::Instant;
 
 use super::{DatagramOptions, cost};
-use crate::streams::Priority;
+use crate::policy::Priority;
 
 /// Levels of urgency.
 const LEVELS: usize = Priority::MAX_URGENCY as usize + 1;

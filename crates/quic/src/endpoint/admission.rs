@@ -15,13 +15,13 @@ use swiftwater_wire::{
     RETRY_TAG_LEN, Reader, TransportParameters, TruncatedPacketNumber, Writer, write_retry,
 };
 
-use super::accept::{AcceptDecision, Incoming};
 use super::close::Refusal;
 use super::routing::ConnectionHandle;
 use super::shares::ClientShares;
 use super::{Endpoint, Routed, dropped, parameters, respond};
 use crate::address_token::{Presented, TokenLifetimes, TokenVerdict};
 use crate::cid::{FIRST_DST_CID_LEN, random_cid};
+use crate::config::{AcceptDecision, Incoming};
 use crate::config::{EarlyData, RetryPolicy, ServerConfig, TransportConfig};
 use crate::connection::Connection;
 use crate::connection_setup::ConnectionSetup;

@@ -8,7 +8,6 @@
 //! It holds no state for a client that it did not admit, and nothing that it sends without a connection is
 //! larger than the datagram that caused it. Further sources: RFC 8999; RFC 9000, sections 14.1 and 17.2.
 
-mod accept;
 mod admission;
 mod close;
 mod connect;
@@ -42,7 +41,6 @@ use routing::Routes;
 use shares::ClientShares;
 use zero_rtt::ZeroRttPackets;
 
-pub use accept::{AcceptDecision, AcceptPolicy, Incoming};
 pub use routing::ConnectionHandle;
 pub use stats::EndpointStats;
 
@@ -119,8 +117,8 @@ impl Endpoint {
         let mut rng = ChaCha20Rng::from_seed(seed);
         rng.set_stream(u64::from(config.worker.index));
         Self {
-            cids: CidSource::new(&config),
-            tokens: TokenValidator::new(&config),
+            cids: CidSource::new(config.cids.as_ref(), config.worker, &config.key),
+            tokens: TokenValidator::new(&config.key, &config.used_tokens),
             config,
             server,
             refusing: false,

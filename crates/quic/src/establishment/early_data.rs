@@ -4,8 +4,8 @@
 use swiftwater_units::Instant;
 use swiftwater_wire::{Frame, TransportParameters};
 
-use crate::events::EarlyDataOutcome;
 use crate::monitor::Monitor;
+use crate::observe::EarlyDataOutcome;
 use crate::observe::Observation;
 
 /// Early data of a connection.

@@ -5,6 +5,7 @@ use swiftwater_units::{Instant, PacketCount};
 
 use crate::crypto::EncryptionLevel;
 use crate::lazy_box::LazyBox;
+use crate::observe::EcnState;
 use crate::transmit::EcnCodepoint;
 
 /// Packets marked while testing whether the path carries marks.
@@ -15,23 +16,6 @@ const RETESTING_PACKETS: u8 = 2;
 /// Probe timeouts, each after marked packets of which none was acknowledged, after which the path is
 /// taken to drop marked packets.
 const MAX_TIMEOUTS: u8 = 3;
-
-/// What a path does with ECN marks, as far as it is known (RFC 9000, appendix A.4).
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum EcnState {
-    /// The first packets are marked to find out; on a new path once those of the path before have
-    /// arrived or are lost.
-    Testing,
-    /// The test packets are sent, and none is marked until the peer has acknowledged one.
-    Unknown,
-    /// The path carries marks: all packets are marked.
-    Capable,
-    /// The path drops, clears or changes marks, or the peer doesn't report them, or ECN is switched
-    /// off: nothing is marked.
-    #[default]
-    Failed,
-}
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {

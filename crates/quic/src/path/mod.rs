@@ -24,7 +24,6 @@ pub(crate) use amplification::Amplification;
 pub(crate) use candidate_paths::{CandidatePath, CandidatePaths, Kept, Role};
 pub(crate) use cids::{DECLARED_LIMITS, IssuedCid, LocalCids, PathCids, RemoteCids};
 pub(crate) use ecn::Ecn;
-pub use ecn::EcnState;
 pub(crate) use link::Link;
 pub(crate) use loss_detection::{AckContext, LossDetection, LossFacts, NeverSent};
 pub(crate) use mtu::Mtu;

@@ -17,6 +17,7 @@ mod feedback;
 mod hints;
 mod loss_judge;
 mod path_view;
+mod priority;
 mod reinjection;
 mod scheduler;
 
@@ -31,6 +32,7 @@ pub use loss_judge::{
     SpuriousLoss,
 };
 pub use path_view::{PathPhase, PathPreference, PathStatus, PathView, PathViewBuilder, RateView};
+pub use priority::Priority;
 pub use reinjection::{
     ConfigureError, Copied, DataRange, NoReinjection, Occasion, OutstandingRange, PacketFate,
     PacketOutcome, PathChoice, Rank, Reinjection, Reinjector, ReinjectorReport, Rejection,

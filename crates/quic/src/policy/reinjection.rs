@@ -6,10 +6,10 @@ use std::time::Duration;
 use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, StreamId};
 use thiserror::Error;
 
+use super::Priority;
 use super::feedback::ReceivedFeedback;
 use super::hints::Hints;
 use super::path_view::PathView;
-use crate::streams::Priority;
 
 /// A stream range in flight, as its newest packet carries it.
 ///

@@ -4,9 +4,9 @@ use std::fmt;
 
 use swiftwater_units::{ByteCount, Instant, PathId, StreamId};
 
+use super::Priority;
 use super::path_view::PathView;
 use super::reinjection::{PathChoice, Rank};
-use crate::streams::Priority;
 
 /// Copies of one target that wait to be sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

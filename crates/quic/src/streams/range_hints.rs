@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use swiftwater_units::{Instant, StreamId};
 
-use super::priority::Priority;
 use super::{SendHalf, Streams};
 use crate::error::WriteError;
+use crate::policy::Priority;
 
 /// Hints of an application about a range of a stream. The default has none.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -3,9 +3,9 @@
 
 use swiftwater_units::{Instant, PacketNumber, PathId};
 
-use super::priority::Priority;
 use crate::frame_writer::Fate;
 use crate::observe::Purpose;
+use crate::policy::Priority;
 use crate::policy::RepairCause;
 
 /// The packet that carried a frame.

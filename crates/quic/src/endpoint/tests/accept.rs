@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use swiftwater_wire::PartialHeader;
 
 use super::toy::*;
-use crate::config::{RetryPolicy, ServerConfig, TransportConfig};
-use crate::endpoint::{AcceptDecision, Endpoint, Incoming, Routed};
+use crate::config::{AcceptDecision, Incoming, RetryPolicy, ServerConfig, TransportConfig};
+use crate::endpoint::{Endpoint, Routed};
 
 fn endpoint(
     retry: RetryPolicy,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use swiftwater_wire::{ConnectionId, PartialHeader};
 
 use super::toy::*;
-use crate::cid::{QuicLbCids, QuicLbCodec, QuicLbFormat};
-use crate::config::{RetryPolicy, ServerConfig, Worker};
+use crate::cid::{QuicLbCids, QuicLbCodec, QuicLbFormat, Worker};
+use crate::config::{RetryPolicy, ServerConfig};
 use crate::endpoint::{Endpoint, Routed};
 use crate::events::EndpointEvent;
 

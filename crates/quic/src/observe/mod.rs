@@ -1,5 +1,9 @@
 //! Observers: receivers of a connection's events, which affect nothing.
 
+mod states;
+
+pub use states::{DatagramFate, EarlyDataOutcome, EcnState, Purpose, ResetCause};
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +13,7 @@ use swiftwater_wire::frame::FrameIter;
 use swiftwater_wire::{ConnectionId, Frame, PacketType, TransportParameters};
 
 use crate::crypto::EncryptionLevel;
-use crate::datagrams::DatagramFate;
 use crate::error::ConnectionError;
-use crate::events::EarlyDataOutcome;
-use crate::path::EcnState;
 use crate::policy::{Copied, DataRange, ReinjectorReport, RepairCause};
 use crate::transmit::PathAddress;
 
@@ -438,31 +439,6 @@ impl fmt::Debug for Payload<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Payload({} bytes)", self.0.len())
     }
-}
-
-/// Why a stream was reset.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum ResetCause {
-    /// Our application gave it up.
-    Application,
-    /// The peer asked for it with `STOP_SENDING`.
-    StopSending,
-    /// Its data was not delivered before it expired.
-    Expired,
-    /// The peer gave it up.
-    Peer,
-}
-
-/// Why stream bytes are in a packet.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Purpose {
-    /// They are sent for the first time.
-    New,
-    /// They were lost, or a probe timeout repeats them.
-    Retransmission,
-    /// A re-injector asked for one more copy.
-    Replica,
 }
 
 /// A frame of a packet that was sent.

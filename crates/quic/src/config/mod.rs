@@ -1,5 +1,9 @@
 //! Configuration: every knob with its range, unit, default and source.
 
+mod accept;
+
+pub use accept::{AcceptDecision, AcceptPolicy, Incoming};
+
 use std::fmt;
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
@@ -9,9 +13,8 @@ use swiftwater_congestion::ControllerFactory;
 use swiftwater_units::{Bandwidth, ByteCount};
 
 use crate::address_token::UsedTokens;
-use crate::cid::ConnectionIdGenerator;
+use crate::cid::{ConnectionIdGenerator, Worker};
 use crate::crypto::{ClientCrypto, EndpointKey, ServerCrypto};
-use crate::endpoint::AcceptPolicy;
 use crate::observe::ObserverFactory;
 use crate::policy::PolicyFactory;
 
@@ -334,32 +337,6 @@ pub enum RetryPolicy {
     Above(usize),
     /// Always.
     Always,
-}
-
-/// One of several endpoints that share an address, so that each can run on a processor of its own.
-///
-/// They must have the same keys and the same generator of connection IDs, one that distinguishes workers
-/// apart; the driver brings each datagram to the worker that it is for
-/// ([`Routed::OtherWorker`](crate::Routed::OtherWorker)).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Worker {
-    /// Which one, from 0.
-    pub index: u8,
-    /// How many there are; zero counts as one.
-    pub count: u8,
-}
-
-impl Default for Worker {
-    fn default() -> Self {
-        Self { index: 0, count: 1 }
-    }
-}
-
-impl Worker {
-    /// This worker's share of a limit of all.
-    pub(crate) fn share(self, limit: usize) -> usize {
-        limit.div_ceil(usize::from(self.count.max(1)))
-    }
 }
 
 /// What all connections of an endpoint share.

@@ -87,7 +87,7 @@ pub(crate) enum ControlValue {
 }
 
 /// The frame that carries `value` for `key`.
-pub(super) fn frame_of(key: ControlKey, value: &ControlValue) -> Frame<'_> {
+pub(crate) fn frame_of(key: ControlKey, value: &ControlValue) -> Frame<'_> {
     match (key, value) {
         (ControlKey::HandshakeDone, _) => Frame::HandshakeDone,
         (ControlKey::RetireConnectionId(path, sequence), _) => Frame::RetireConnectionId {

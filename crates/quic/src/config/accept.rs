@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::config::TransportConfig;
+use super::TransportConfig;
 
 /// A client's first packet, as far as it is known before any state is kept for it or any
 /// cryptography is done.

@@ -36,7 +36,7 @@ impl Priority {
     }
 
     /// Its place among the sixteen priorities, the first being 0.
-    pub(super) const fn rank(self) -> u8 {
+    pub(crate) const fn rank(self) -> u8 {
         let valid = Self::new(self.urgency, self.incremental);
         2 * valid.urgency + valid.incremental as u8
     }
