@@ -162,16 +162,7 @@ async fn move_files(args: FilesArgs) -> Result<(), Failure> {
     let presets = selected(&args);
     let (rows, mut finished) = mpsc::channel(16);
     if !args.json {
-        let count = presets.len();
-        let networks = if count == 1 {
-            "network"
-        } else {
-            "networks at the same time"
-        };
-        output::line(&format!(
-            "moving {} across {count} {networks}",
-            stage.files.describe()
-        ))?;
+        announce_transfers(&stage, presets.len())?;
     }
     let mut running = JoinSet::new();
     for preset in presets {
@@ -218,6 +209,17 @@ async fn move_files(args: FilesArgs) -> Result<(), Failure> {
         ))?;
     }
     Ok(())
+}
+
+/// Shows what is moved, and across how many networks.
+fn announce_transfers(stage: &TransferSetup, count: usize) -> Result<(), Failure> {
+    let networks = if count == 1 {
+        "network"
+    } else {
+        "networks at the same time"
+    };
+    let files = stage.files.describe();
+    output::line(&format!("moving {files} across {count} {networks}"))
 }
 
 /// Files, certificate and settings for all networks.

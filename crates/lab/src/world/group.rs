@@ -1,9 +1,11 @@
 //! A group of flows: its hosts, their applications, and their observable results.
 
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rand_chacha::ChaCha20Rng;
 use rand_core::Rng;
 use swiftwater_media::Cost;
 use swiftwater_media::apps::Latencies;
@@ -129,57 +131,13 @@ impl<'a> Builder<'a> {
         let at = |serves: bool| serves.then(|| server.clone());
         let (sender, from) = topology.add_host(spec, spec.enter, at(serves))?;
         let (receiver, to) = topology.add_host(spec, spec.exit, at(!serves))?;
-        let network = &mut topology.network;
-        let client = client.clone();
-        let stop = spec.stop.map(|stop| Instant::ZERO + stop);
-        match &spec.app {
-            App::Bulk => {
-                let app = BulkSender::new(client, to, start, None).sample_rtt(None);
-                network.install(sender, app.stop(stop));
-                network.install(receiver, BulkReceiver::new());
-            }
-            App::ConstantRate { rate } => {
-                let app = BurstSender::constant_rate(client, to, start, *rate);
-                network.install(sender, app.stop(stop));
-                network.install(receiver, BulkReceiver::new());
-            }
-            App::OnOff { on, off, rate } => {
-                let bursts = bursts(rng, start, *on, *off);
-                let app = BurstSender::new(client, to, start, *rate, bursts);
-                network.install(sender, app.stop(stop));
-                network.install(receiver, BulkReceiver::new());
-            }
-            App::Transfer { bytes } => {
-                let transfer = Transfer {
-                    number: u64::from(member),
-                    start,
-                    remote: to,
-                    bytes: *bytes,
-                };
-                group.plan.push(transfer);
-                network.install(sender, TransferSender::new(client, vec![transfer]));
-                network.install(receiver, TransferReceiver::new());
-            }
-            App::Live {
-                rate,
-                first_frame,
-                rebuffer,
-                ..
-            } => {
-                let sizes = (*first_frame, *rebuffer);
-                let app = LiveViewer::new(client, from, start, *rate, sizes);
-                network.install(sender, LiveServer::new());
-                network.install(receiver, app.stop(stop));
-            }
-            App::Video(video) => {
-                let source = video.source.open(rng.next_u64())?;
-                let viewer = VideoViewer::new(client, from, start);
-                network.install(sender, VideoServer::new(video, source));
-                network.install(receiver, viewer.stop(stop));
-            }
-            // There are no members of this kind.
-            App::Poisson { .. } | App::Session(_) => {}
-        }
+        let ends = MemberEnds {
+            sender,
+            receiver,
+            from,
+            to,
+        };
+        install_member(topology, group, (member, start), ends, client.clone(), rng)?;
         group.senders.push(sender);
         group.receivers.push(receiver);
         group.starts.push(start);
@@ -438,4 +396,75 @@ impl Group<'_> {
         };
         self.start()..own.map_or(end, |own| own.min(end))
     }
+}
+
+/// The hosts of a member, and their addresses.
+#[derive(Clone, Copy)]
+struct MemberEnds {
+    sender: HostId,
+    receiver: HostId,
+    from: SocketAddr,
+    to: SocketAddr,
+}
+
+/// Installs the applications of a member, which starts at `start`.
+fn install_member(
+    topology: &mut Topology,
+    group: &mut Group<'_>,
+    (member, start): (u32, Instant),
+    ends: MemberEnds,
+    client: ClientConfig,
+    mut rng: ChaCha20Rng,
+) -> Result<(), RunError> {
+    let (spec, network) = (group.spec, &mut topology.network);
+    let stop = spec.stop.map(|stop| Instant::ZERO + stop);
+    match &spec.app {
+        App::Bulk => {
+            let app = BulkSender::new(client, ends.to, start, None).sample_rtt(None);
+            network.install(ends.sender, app.stop(stop));
+            network.install(ends.receiver, BulkReceiver::new());
+        }
+        App::ConstantRate { rate } => {
+            let app = BurstSender::constant_rate(client, ends.to, start, *rate);
+            network.install(ends.sender, app.stop(stop));
+            network.install(ends.receiver, BulkReceiver::new());
+        }
+        App::OnOff { on, off, rate } => {
+            let bursts = bursts(rng, start, *on, *off);
+            let app = BurstSender::new(client, ends.to, start, *rate, bursts);
+            network.install(ends.sender, app.stop(stop));
+            network.install(ends.receiver, BulkReceiver::new());
+        }
+        App::Transfer { bytes } => {
+            let transfer = Transfer {
+                number: u64::from(member),
+                start,
+                remote: ends.to,
+                bytes: *bytes,
+            };
+            group.plan.push(transfer);
+            network.install(ends.sender, TransferSender::new(client, vec![transfer]));
+            network.install(ends.receiver, TransferReceiver::new());
+        }
+        App::Live {
+            rate,
+            first_frame,
+            rebuffer,
+            ..
+        } => {
+            let sizes = (*first_frame, *rebuffer);
+            let app = LiveViewer::new(client, ends.from, start, *rate, sizes);
+            network.install(ends.sender, LiveServer::new());
+            network.install(ends.receiver, app.stop(stop));
+        }
+        App::Video(video) => {
+            let source = video.source.open(rng.next_u64())?;
+            let viewer = VideoViewer::new(client, ends.from, start);
+            network.install(ends.sender, VideoServer::new(video, source));
+            network.install(ends.receiver, viewer.stop(stop));
+        }
+        // There are no members of this kind.
+        App::Poisson { .. } | App::Session(_) => {}
+    }
+    Ok(())
 }

@@ -230,16 +230,8 @@ impl PairBuilder {
         network.install(server, Driver::new(Side::Server, Rc::clone(&board)));
         Ok(Pair {
             network,
-            client: End {
-                host: client,
-                interface: client_interface,
-                uplink: up,
-            },
-            server: End {
-                host: server,
-                interface: server_interface,
-                uplink: down,
-            },
+            client: End::new(client, client_interface, up),
+            server: End::new(server, server_interface, down),
             client_config,
             board,
             time_limit: self.time_limit,

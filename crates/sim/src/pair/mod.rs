@@ -64,6 +64,16 @@ struct End {
     uplink: LinkId,
 }
 
+impl End {
+    fn new(host: HostId, interface: InterfaceId, uplink: LinkId) -> Self {
+        Self {
+            host,
+            interface,
+            uplink,
+        }
+    }
+}
+
 /// One more address of a side.
 #[derive(Clone, Copy, Debug)]
 pub struct Attachment {

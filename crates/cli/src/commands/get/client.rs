@@ -62,12 +62,7 @@ impl Clients {
                 transport.keep_alive_interval.get_or_insert(KEEP_ALIVE);
             });
         let tls = quic.tls_over_tcp().map_err(|error| build_failure(&error))?;
-        let policy = match args.protocol {
-            Protocol::Auto | Protocol::Hq => Policy::Race,
-            Protocol::H3 => Policy::Http3Only,
-            Protocol::PreferH3 => Policy::PreferHttp3,
-            Protocol::Tcp | Protocol::Http1 => Policy::NoHttp3,
-        };
+        let policy = policy(args.protocol);
         let proxies = Proxies::from_env().map_err(|error| Failure::new(Exit::Usage, error))?;
         let mut builder = HttpClient::builder()
             .tls(tls)
@@ -135,5 +130,15 @@ impl Clients {
             // If it is late, the servers detect the end by their idle timeouts.
             let _ = timeout(time_limit, quic.endpoint().wait_idle()).await;
         }
+    }
+}
+
+/// How QUIC and TCP are chosen for `--protocol`.
+fn policy(protocol: Protocol) -> Policy {
+    match protocol {
+        Protocol::Auto | Protocol::Hq => Policy::Race,
+        Protocol::H3 => Policy::Http3Only,
+        Protocol::PreferH3 => Policy::PreferHttp3,
+        Protocol::Tcp | Protocol::Http1 => Policy::NoHttp3,
     }
 }

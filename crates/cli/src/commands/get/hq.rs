@@ -182,62 +182,82 @@ async fn visit(client: &Client, downloads: Vec<Download>, context: &HqContext, e
                 let _ = context.results.send(outcome).await;
             }
         }
-        Ok(connection) => {
-            let odometer = Odometer::new(context.migrate.map_or(u64::MAX, |plan| plan.bytes));
-            let mut mover = JoinSet::new();
-            if let Some(plan) = context.migrate {
-                let endpoint = client.endpoint().clone();
-                let (connection, odometer) = (connection.clone(), Arc::clone(&odometer));
-                let progress = context.progress.clone();
-                mover.spawn(async move {
-                    match migrate(endpoint, connection, odometer, plan.to).await {
-                        Ok(text) => tracing::info!("{text}"),
-                        Err(text) => progress.note(&format!("warning: {text}")),
-                    }
-                });
+        Ok(connection) => download_all(client, &connection, downloads, context, early).await,
+    }
+}
+
+/// Moves the connection to another address in the background, if that was asked for.
+fn start_moving(
+    client: &Client,
+    connection: &Connection,
+    context: &HqContext,
+    odometer: &Arc<Odometer>,
+) -> JoinSet<()> {
+    let mut mover = JoinSet::new();
+    if let Some(plan) = context.migrate {
+        let endpoint = client.endpoint().clone();
+        let (connection, odometer) = (connection.clone(), Arc::clone(odometer));
+        let progress = context.progress.clone();
+        mover.spawn(async move {
+            match migrate(endpoint, connection, odometer, plan.to).await {
+                Ok(text) => tracing::info!("{text}"),
+                Err(text) => progress.note(&format!("warning: {text}")),
             }
-            let start = |download| {
-                let odometer = Arc::clone(&odometer);
-                Box::pin(download_one(
-                    connection.clone(),
-                    download,
-                    context.clone(),
-                    odometer,
-                ))
-            };
-            let mut tasks: Vec<_> = downloads.into_iter().map(start).collect();
-            if early {
-                // All files are created, then all requests are sent at once and share packets: no rate is
-                // measured yet, and many small packets overflow queues that few large ones don't.
-                advance(&mut tasks).await;
-                advance(&mut tasks).await;
-            }
-            let mut running = JoinSet::new();
-            for task in tasks {
-                running.spawn(task);
-            }
-            while running.join_next().await.is_some() {}
-            if odometer.has_reached() {
-                // The result of the migration must be reported; the last bytes may arrive before it
-                // is known.
-                while mover.join_next().await.is_some() {}
-            }
-            let stats = connection.stats();
-            let (key_updates, resumed) = (stats.key_updates, stats.resumed);
-            let early_data = early_data_text(stats.early_data);
-            tracing::info!(
-                key_updates,
-                resumed,
-                early_data,
-                "all downloads from a server ended"
-            );
-            if context.again != Again::Stay {
-                // Session tickets arrive with the confirmation of the handshake, after which the
-                // server may close too.
-                let _ = connection.handshake_confirmed().await;
-                connection.close(0, b"done");
-            }
-        }
+        });
+    }
+    mover
+}
+
+/// Downloads the files of one server, on one connection, which moves in between if that was asked for.
+async fn download_all(
+    client: &Client,
+    connection: &Connection,
+    downloads: Vec<Download>,
+    context: &HqContext,
+    early: bool,
+) {
+    let odometer = Odometer::new(context.migrate.map_or(u64::MAX, |plan| plan.bytes));
+    let mut mover = start_moving(client, connection, context, &odometer);
+    let start = |download| {
+        let odometer = Arc::clone(&odometer);
+        Box::pin(download_one(
+            connection.clone(),
+            download,
+            context.clone(),
+            odometer,
+        ))
+    };
+    let mut tasks: Vec<_> = downloads.into_iter().map(start).collect();
+    if early {
+        // All files are created, then all requests are sent at once and share packets: no rate is
+        // measured yet, and many small packets overflow queues that few large ones don't.
+        advance(&mut tasks).await;
+        advance(&mut tasks).await;
+    }
+    let mut running = JoinSet::new();
+    for task in tasks {
+        running.spawn(task);
+    }
+    while running.join_next().await.is_some() {}
+    if odometer.has_reached() {
+        // The result of the migration must be reported; the last bytes may arrive before it
+        // is known.
+        while mover.join_next().await.is_some() {}
+    }
+    let stats = connection.stats();
+    let (key_updates, resumed) = (stats.key_updates, stats.resumed);
+    let early_data = early_data_text(stats.early_data);
+    tracing::info!(
+        key_updates,
+        resumed,
+        early_data,
+        "all downloads from a server ended"
+    );
+    if context.again != Again::Stay {
+        // Session tickets arrive with the confirmation of the handshake, after which the
+        // server may close too.
+        let _ = connection.handshake_confirmed().await;
+        connection.close(0, b"done");
     }
 }
 

@@ -32,8 +32,9 @@ mod secrets;
 use std::sync::Arc;
 
 use swiftwater::Server;
-use swiftwater_http::tcp::{ConnectionCount, RunningServer};
+use swiftwater_http::tcp::{Certificates, ConnectionCount, RunningServer};
 use swiftwater_http::web::response_budget::ResponseBudget;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -62,8 +63,7 @@ use crate::transport::farewell;
 pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failure> {
     let config = effective(&args)?;
     if args.print_config {
-        let text = toml::to_string(&config).map_err(|error| Failure::new(Exit::Failure, error))?;
-        return output::raw(text.as_bytes());
+        return print_config(&config);
     }
     let identities = identities(&config)?;
     let certificates = Arc::new(certificates(&identities)?);
@@ -76,39 +76,26 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     // Before the server is announced: unhandled signals would end it without draining.
     let mut stops = StopRequests::new()?;
     let reloads = ReloadRequests::new()?;
-    let exporter = match config.metrics.listen {
-        Some(address) => Some(Exporter::bind(address).await?),
-        None => None,
-    };
+    let exporter = exporter(&config).await?;
     let (live, current) = watch::channel(Live::new(&config, &shared, args.json)?);
     let content = latest(current.clone());
-    let mut builder = builder(&args, &config, &identities[0], &certificates);
-    if let Some(secrets) = secrets::kept(&config)? {
-        builder = builder.secrets(secrets);
-    }
-    let (server, listener) = bind(&builder, config.listen, !config.tcp).await?;
-    announce(&server, &identities[0], &what(&config), args.json)?;
-    announce_others(&identities[1..], args.json)?;
-    announce_protocols(server.local_addr(), config.tcp, args.json)?;
-    announce_browser(server.local_addr(), &identities[0], args.json)?;
+    let (server, listener) = open(&args, &config, &identities, &certificates).await?;
     // One budget for HTTP/3 and TCP together.
     let responses = ResponseBudget::new(config.limits.response_memory.get() as usize);
-    let tcp = match listener {
-        Some(listener) => {
-            let (content, live) = (content.clone(), current.clone());
-            let most = descriptors.connections;
-            Some(serve_tcp(
-                &config,
-                most,
-                &responses,
-                &certificates,
-                listener,
-                content,
-                live,
-            )?)
-        }
-        None => None,
+    let over_tcp = |listener| {
+        let (content, live) = (content.clone(), current.clone());
+        let most = descriptors.connections;
+        serve_tcp(
+            &config,
+            most,
+            &responses,
+            &certificates,
+            listener,
+            content,
+            live,
+        )
     };
+    let tcp = listener.map(over_tcp).transpose()?;
     let _metrics = start_metrics(exporter, &server, tcp.as_ref(), args.json)?;
 
     let reloader = Reloader {
@@ -135,6 +122,49 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     // A failure means that the runtime ends, and the log with it.
     let _ = tokio::task::spawn_blocking(move || reports.flush()).await;
     outcome
+}
+
+/// `--print-config`: the configuration in use.
+fn print_config(config: &Config) -> Result<(), Failure> {
+    let text = toml::to_string(config).map_err(|error| Failure::new(Exit::Failure, error))?;
+    output::raw(text.as_bytes())
+}
+
+/// The listener of the metrics, if there is one.
+async fn exporter(config: &Config) -> Result<Option<Exporter>, Failure> {
+    match config.metrics.listen {
+        Some(address) => Exporter::bind(address).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Binds the server, over TCP too if that is served, and announces it.
+async fn open(
+    args: &ServeArgs,
+    config: &Config,
+    identities: &[Identity],
+    certificates: &Arc<Certificates>,
+) -> Result<(Server, Option<TcpListener>), Failure> {
+    let mut builder = builder(args, config, &identities[0], certificates);
+    if let Some(secrets) = secrets::kept(config)? {
+        builder = builder.secrets(secrets);
+    }
+    let (server, listener) = bind(&builder, config.listen, !config.tcp).await?;
+    announce_all(&server, identities, config, args.json)?;
+    Ok((server, listener))
+}
+
+/// Shows where and what is served: addresses and certificates, protocols, and how a browser opens it.
+fn announce_all(
+    server: &Server,
+    identities: &[Identity],
+    config: &Config,
+    json: bool,
+) -> Result<(), Failure> {
+    announce(server, &identities[0], &what(config), json)?;
+    announce_others(&identities[1..], json)?;
+    announce_protocols(server.local_addr(), config.tcp, json)?;
+    announce_browser(server.local_addr(), &identities[0], json)
 }
 
 /// `--check-config`: checks everything, but creates no files.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use swiftwater::quic::PathStats;
 use swiftwater_media::player::LiveReport;
 
 use super::plan::Plan;
@@ -128,11 +129,7 @@ impl LiveRow {
                 link.dropped().packets.get(),
                 link.enqueued.packets.get() + link.duplicated.packets.get(),
             ),
-            loss: path.and_then(|path| {
-                let lost = path.lost_packets.get();
-                let lost = lost.saturating_sub(path.spurious_losses.get());
-                share(lost, path.sent_packets.get())
-            }),
+            loss: path.and_then(path_loss),
             lost_data: repair.lost_data,
             repeated_data: repair.repeated_data,
             detection_ms: ms(repair.mean_detection_time()),
@@ -209,4 +206,11 @@ fn mean_of(delays: &[Duration]) -> Option<f64> {
 fn p95(sorted: &[Duration]) -> Option<Duration> {
     let last = (sorted.len() * 95).div_ceil(100).checked_sub(1)?;
     sorted.get(last).copied()
+}
+
+/// The share of packets that were lost, spurious losses left out.
+fn path_loss(path: &PathStats) -> Option<f64> {
+    let lost = path.lost_packets.get();
+    let lost = lost.saturating_sub(path.spurious_losses.get());
+    share(lost, path.sent_packets.get())
 }

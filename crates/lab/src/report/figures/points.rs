@@ -49,13 +49,8 @@ pub(super) fn gather(
     if !averaged.is_empty() {
         canvas.note(format!("Averaged over {}.", averaged.join(", ")));
     }
-    canvas.note(
-        context
-            .means
-            .bars()
-            .describe()
-            .unwrap_or("One repeat, no error bars."),
-    );
+    let bars = context.means.bars().describe();
+    canvas.note(bars.unwrap_or("One repeat, no error bars."));
     let mut tally = Tally::default();
     let mut sheets = Vec::new();
     canvas.side_by_side(axis::by_unit(y).len());
@@ -90,10 +85,8 @@ pub(super) fn gather(
             });
         }
     }
-    for measure in y
-        .iter()
-        .filter(|measure| context.means.column(measure).is_none())
-    {
+    let has_no_row = |measure: &&String| context.means.column(measure).is_none();
+    for measure in y.iter().filter(has_no_row) {
         canvas.missing(format!("No row has the measure `{measure}`."));
     }
     tally.say(canvas);
