@@ -52,7 +52,7 @@ impl Deadlines<'_> {
         };
         for path in self.paths.iter() {
             // While the anti-amplification limit permits no packet, an ACK can't be timed.
-            if acknowledges && path.link.amplification.budget() >= MIN_PACKET_ROOM as u64 {
+            if acknowledges && path.network.amplification.budget() >= MIN_PACKET_ROOM as u64 {
                 consider(path.space.received.ack_deadline());
             }
             consider(path.deadline());
@@ -129,7 +129,7 @@ impl Deadlines<'_> {
             Some(space) if space.ledger.eliciting_in_flight() > 0 => MIN_INITIAL_SIZE,
             _ => MIN_PACKET_ROOM,
         };
-        path.link.amplification.budget() >= needed as u64
+        path.network.amplification.budget() >= needed as u64
     }
 
     /// The space to probe in though nothing is in flight that a probe timeout runs for.
@@ -139,7 +139,7 @@ impl Deadlines<'_> {
         let blocked = [SpaceId::Initial, SpaceId::Handshake]
             .into_iter()
             .find(|id| self.handshake.has_pending(id.level()) && self.paths.space(*id).is_some());
-        let size = path.link.mtu.current().into();
+        let size = path.network.mtu.current().into();
         if let Some(id) = blocked
             && !path.recovery.has_window_for(size)
         {

@@ -169,7 +169,7 @@ impl PolicyHost {
         if !rtt.has_sample {
             return None;
         }
-        let window = path.recovery.cwnd().get() / u64::from(path.link.mtu.current());
+        let window = path.recovery.cwnd().get() / u64::from(path.network.mtu.current());
         self.ack_asked.poll(config, now, rtt.smoothed, window)
     }
 

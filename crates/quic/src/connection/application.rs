@@ -223,12 +223,12 @@ impl Connection {
 
     /// The peer's address on the first path.
     pub fn remote(&self) -> SocketAddr {
-        self.paths.primary().link.address.remote
+        self.paths.primary().network.address.remote
     }
 
     /// Both ends of the path in use.
     pub fn path_address(&self) -> PathAddress {
-        self.paths.primary().link.address
+        self.paths.primary().network.address
     }
 
     /// The negotiated application protocol, once known.

@@ -102,7 +102,7 @@ impl Connection {
         if self.identity.side.is_server() {
             self.control
                 .set(ControlKey::HandshakeDone, ControlValue::Unit);
-            let remote = self.paths.initial().link.address.remote;
+            let remote = self.paths.initial().network.address.remote;
             self.issue_token(now, remote.ip());
             self.on_handshake_confirmed(now);
         }
@@ -133,7 +133,11 @@ impl Connection {
         for level in [EncryptionLevel::Initial, EncryptionLevel::Handshake] {
             discard_level(level, &mut self.handshake, &mut self.paths);
         }
-        self.paths.initial_mut().link.ecn.on_handshake_confirmed();
+        self.paths
+            .initial_mut()
+            .network
+            .ecn
+            .on_handshake_confirmed();
         self.identity.start = None;
         self.outbox.endpoint_event(EndpointEvent::HandshakeDone);
         self.outbox.event(Event::Confirmed);

@@ -31,7 +31,7 @@ use crate::datagrams::Datagrams;
 use crate::fates::Fates;
 use crate::handshake::{Handshake, KeyMarks};
 use crate::path::{
-    AckedDatagramSize, Amplification, CandidatePaths, Ecn, Link, LocalCids, Mtu, PathCids,
+    AckedDatagramSize, Amplification, CandidatePaths, Ecn, LocalCids, Mtu, NetworkPath, PathCids,
     PathResponseLimit, PathResponses, PathSet, PathState, RemoteCids, Spin, Validation,
 };
 use crate::recovery::PathRecovery;
@@ -225,7 +225,7 @@ fn initial_path(now: Instant, setup: &ConnectionSetup, random: &mut Random) -> P
     }
     PathState {
         id: INITIAL_PATH,
-        link: Link {
+        network: NetworkPath {
             address: setup.address,
             // A client chose the address itself.
             amplification: if side.is_client() || setup.address_validated {

@@ -23,7 +23,7 @@ impl Connection {
         }
         let size = u16::try_from(size).unwrap_or(u16::MAX);
         let path = self.paths.primary_mut();
-        let (id, refused) = (path.id, path.link.mtu.on_refused(now, size));
+        let (id, refused) = (path.id, path.network.mtu.on_refused(now, size));
         if let Some(number) = refused {
             self.abandon_mtu_probe(now, id, number);
         }

@@ -72,7 +72,7 @@ impl Connection {
         if self.identity.side.is_client() {
             // A server's address is fixed, apart from one that it prefers (RFC 9000, section 9).
             let mut paths = self.paths.iter();
-            return paths.any(|path| path.link.includes_remote(from.remote));
+            return paths.any(|path| path.network.includes_remote(from.remote));
         }
         // A client may move once the handshake is confirmed.
         self.handshake.is_confirmed()
@@ -184,15 +184,15 @@ impl Connection {
         let Some(path) = self.paths.get_mut(origin.path) else {
             return;
         };
-        let is_in_use = origin.address.matches(&path.link.address);
+        let is_in_use = origin.address.matches(&path.network.address);
         if is_in_use {
             // What the peer uses there distinguishes a deliberate change of path from a NAT rebinding.
             path.cids.reached_by = origin.dst_cid;
             if newest {
-                path.link.spin.on_newest(header.spin);
+                path.network.spin.on_newest(header.spin);
             }
         }
-        let has_doubtful = path.link.candidates.in_role(Role::Doubtful).is_some();
+        let has_doubtful = path.network.candidates.in_role(Role::Doubtful).is_some();
         if newest && !content.only_probing && (!is_in_use || has_doubtful) {
             let packet = arrival(origin);
             self.with_migration(now, origin.path, |migration| migration.follow_peer(&packet));

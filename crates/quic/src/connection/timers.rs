@@ -164,7 +164,7 @@ impl Connection {
             return;
         };
         path.recovery.on_pto(now, rng);
-        path.link.ecn.on_probe_timeout();
+        path.network.ecn.on_probe_timeout();
         let (path, count) = (path.id, path.recovery.pto_count());
         let observation = Observation::ProbeTimeout {
             path,

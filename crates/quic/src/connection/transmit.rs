@@ -115,7 +115,7 @@ impl Connection {
         let (paths, monitor) = (&mut self.paths, &mut self.monitor);
         let scheduled = self.policies.schedule(now, &waiting, paths, monitor);
         let id = scheduled.path;
-        let ecn = self.paths.get(id)?.link.ecn.mark();
+        let ecn = self.paths.get(id)?.network.ecn.mark();
         let mut batch = Batch::new(buf, max_segments, &scheduled, ecn);
         loop {
             let (mut transmission, workspace) = self.transmission(now, id)?;

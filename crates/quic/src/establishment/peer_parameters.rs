@@ -56,7 +56,7 @@ impl PeerParameters<'_> {
             let (cid, token) = (preferred.cid, preferred.reset_token);
             path.cids.remote.add_preferred(cid, token);
         }
-        path.link.mtu.set_peer_limit(peer.max_udp_payload_size);
+        path.network.mtu.set_peer_limit(peer.max_udp_payload_size);
         self.handshake.set_parameters_in_use();
         Ok(())
     }

@@ -12,7 +12,7 @@ impl Migration<'_> {
             // A client chooses its path itself, and a server never moves.
             return;
         }
-        let (from, current) = (packet.address, self.path.link.address);
+        let (from, current) = (packet.address, self.path.network.address);
         if current.matches(&from) {
             return self.drop_doubtful_but(packet);
         }
@@ -25,7 +25,7 @@ impl Migration<'_> {
             return;
         }
         self.drop_doubtful_but(packet);
-        match self.path.link.candidates.find(&from) {
+        match self.path.network.candidates.find(&from) {
             Some(at) => self.follow_to_candidate(packet, at, ours_differs),
             None => self.follow_to_new(packet, ours_differs),
         }
@@ -33,14 +33,14 @@ impl Migration<'_> {
 
     /// The peer has shown itself: a doubtful path to another address is abandoned.
     fn drop_doubtful_but(&mut self, packet: &Arrival) {
-        if let Some(at) = (self.path.link.candidates).doubtful_besides(&packet.address) {
+        if let Some(at) = (self.path.network.candidates).doubtful_besides(&packet.address) {
             self.drop_candidate(at);
         }
     }
 
     /// The peer sends from the address of candidate path `at`.
     fn follow_to_candidate(&mut self, packet: &Arrival, at: usize, ours_differs: bool) {
-        let Some(candidate) = self.path.link.candidates.get_mut(at) else {
+        let Some(candidate) = self.path.network.candidates.get_mut(at) else {
             return;
         };
         let is_validated = candidate.amplification.is_validated();
@@ -58,7 +58,7 @@ impl Migration<'_> {
                 } else {
                     // What did not answer before may answer now.
                     let pto = self.probing_pto();
-                    self.path.link.validation.start(pto);
+                    self.path.network.validation.start(pto);
                 }
             }
         }
@@ -96,7 +96,7 @@ impl Migration<'_> {
     /// to answer with.
     fn add_from_peer(&mut self, packet: &Arrival, role: Role, is_probe: bool) -> Option<usize> {
         let path = &mut *self.path;
-        let (from, current) = (packet.address, path.link.address);
+        let (from, current) = (packet.address, path.network.address);
         let is_deliberate = packet.dst_cid != path.cids.reached_by;
         let cid = if is_deliberate || !from.is_same_host(&current) {
             path.cids.remote.assign()
@@ -112,14 +112,15 @@ impl Migration<'_> {
             // may have moved it just when it changed our ID. The next one that it gives is used.
             path.cids.needs_fresh_remote = true;
         }
-        let is_validated = from.remote == current.remote && path.link.amplification.is_validated();
+        let is_validated =
+            from.remote == current.remote && path.network.amplification.is_validated();
         let limit = Amplification::of_candidate(is_validated, packet.datagram_len);
         self.add(CandidatePath::new(from, role, cid, limit))
     }
 
     /// A path that the peer uses already has precedence over one that it only probed.
     fn make_room(&mut self) {
-        let candidates = &self.path.link.candidates;
+        let candidates = &self.path.network.candidates;
         if candidates.place().is_err()
             && let Some(probed) = candidates.in_role(Role::Probed)
         {
@@ -130,7 +131,7 @@ impl Migration<'_> {
     /// Validates the previous path, to find out whether the peer really left it (section 9.3.3): if it is
     /// still there, it answers with a packet that brings us back.
     pub(super) fn validate_previous(&mut self) {
-        if let Some(at) = self.path.link.candidates.in_role(Role::Previous) {
+        if let Some(at) = self.path.network.candidates.in_role(Role::Previous) {
             self.validate(at);
         }
     }

@@ -104,7 +104,7 @@ impl Migration<'_> {
         if !previous.amplification.is_validated() {
             return self.retire_cid_of(&previous);
         }
-        let candidates = &mut self.path.link.candidates;
+        let candidates = &mut self.path.network.candidates;
         let older = candidates.in_role(Role::Previous);
         let older = older.map(|older| candidates.remove(older));
         candidates.push(previous);
@@ -125,7 +125,7 @@ impl Migration<'_> {
         let previous = self.path.switch_to(at, &switch, rng);
         self.facts.has_switched = true;
         self.monitor.stats.path_changes += 1;
-        let (from, to) = (previous.address, self.path.link.address);
+        let (from, to) = (previous.address, self.path.network.address);
         self.monitor
             .observe(self.now, &Observation::PathChanged { from, to });
         previous
@@ -134,13 +134,13 @@ impl Migration<'_> {
     /// Starts the validation of candidate path `at`.
     fn validate(&mut self, at: usize) {
         let pto = self.probing_pto();
-        self.path.link.candidates.validate(at, pto);
+        self.path.network.candidates.validate(at, pto);
     }
 
     /// Adds a candidate path in place of a spare one, and validates it; `None` if there are too many.
     fn add(&mut self, candidate: CandidatePath) -> Option<usize> {
         let path = candidate.address;
-        match self.path.link.candidates.place() {
+        match self.path.network.candidates.place() {
             Ok(Some(spare)) => self.drop_candidate(spare),
             Ok(None) => {}
             Err(_) => {
@@ -148,23 +148,23 @@ impl Migration<'_> {
                 return None;
             }
         }
-        self.path.link.candidates.push(candidate);
+        self.path.network.candidates.push(candidate);
         self.monitor
             .observe(self.now, &Observation::PathProbed { path });
-        let at = self.path.link.candidates.find(&path)?;
+        let at = self.path.network.candidates.find(&path)?;
         self.validate(at);
         Some(at)
     }
 
     /// Abandons candidate path `at`.
     fn drop_candidate(&mut self, at: usize) {
-        let candidate = self.path.link.candidates.remove(at);
+        let candidate = self.path.network.candidates.remove(at);
         self.retire_cid_of(&candidate);
     }
 
     /// Candidate path `at` didn't answer, or can't be used.
     fn fail_candidate(&mut self, at: usize) {
-        let Some(candidate) = self.path.link.candidates.get(at) else {
+        let Some(candidate) = self.path.network.candidates.get(at) else {
             return;
         };
         let path = candidate.address;
@@ -191,7 +191,7 @@ impl Migration<'_> {
         let mut at = 0;
         loop {
             let path = &mut *self.path;
-            let Some(candidate) = path.link.candidates.get_mut(at) else {
+            let Some(candidate) = path.network.candidates.get_mut(at) else {
                 break;
             };
             let is_lost = |sequence| !path.cids.remote.is_assigned(sequence);

@@ -31,7 +31,7 @@ impl Migration<'_> {
         self.abandon(Role::Chosen);
         let preferred = self.abandon(Role::Preferred);
         self.probe(address, Role::Chosen)?;
-        if let Some(at) = self.path.link.candidates.in_role(Role::Chosen) {
+        if let Some(at) = self.path.network.candidates.in_role(Role::Chosen) {
             self.switch_to(at, None);
         }
         self.abandon(Role::Previous);
@@ -52,7 +52,7 @@ impl Migration<'_> {
         if !self.handshake.is_confirmed() {
             return Err(MigrateError::NotConfirmed);
         }
-        let current = self.path.link.address;
+        let current = self.path.network.address;
         // The parameter is about the address that the server had in the handshake (section 18.2).
         let terms = self.handshake.peer_terms();
         let is_disabled = terms.is_some_and(|peer| peer.disable_active_migration);
@@ -73,7 +73,7 @@ impl Migration<'_> {
 
     /// Starts to probe a path with a connection ID of its own.
     fn probe(&mut self, address: Address, role: Role) -> Result<(), MigrateError> {
-        if let Some(known) = self.path.link.candidates.find(&address) {
+        if let Some(known) = self.path.network.candidates.find(&address) {
             // The previous path: back there, with another connection ID.
             self.drop_candidate(known);
         }
@@ -88,7 +88,7 @@ impl Migration<'_> {
 
     /// Gives up the candidate path in this role; returns the peer's address there.
     fn abandon(&mut self, role: Role) -> Option<SocketAddr> {
-        let candidates = &self.path.link.candidates;
+        let candidates = &self.path.network.candidates;
         let at = candidates.in_role(role)?;
         let remote = candidates.get(at)?.address.remote;
         self.drop_candidate(at);
@@ -100,7 +100,7 @@ impl Migration<'_> {
         self.switch_to(at, Some(rtt));
         // Once at the preferred address, the old one is not tried any more, from wherever (section
         // 9.6.3); and what was preferred stays so after a move of our own.
-        let address = self.path.link.address;
+        let address = self.path.network.address;
         if self.identity.first_remote() != Some(address.remote) {
             self.abandon(Role::Chosen);
         }
@@ -120,7 +120,7 @@ impl Migration<'_> {
         let Some(preferred) = preferred.filter(|_| wanted) else {
             return;
         };
-        let current = self.path.link.address;
+        let current = self.path.network.address;
         let remote: Option<SocketAddr> = match current.remote {
             SocketAddr::V4(_) => preferred.ipv4.map(Into::into),
             SocketAddr::V6(_) => preferred.ipv6.map(Into::into),

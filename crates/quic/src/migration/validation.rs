@@ -17,14 +17,14 @@ impl Migration<'_> {
     /// (section 8.2.2).
     pub(crate) fn on_challenge(&mut self, data: [u8; 8], packet: &Arrival) {
         let rtt = self.path.recovery.rtt().smoothed;
-        let link = &mut self.path.link;
-        if !link.path_response_limit.admit(self.now, rtt) {
+        let network = &mut self.path.network;
+        if !network.path_response_limit.admit(self.now, rtt) {
             return self.monitor.dropped(self.now, "too many challenges");
         }
-        if link.responses_to(&packet.address).is_none() {
+        if network.responses_to(&packet.address).is_none() {
             self.add_probed(packet);
         }
-        match self.path.link.responses_to(&packet.address) {
+        match self.path.network.responses_to(&packet.address) {
             Some(responses) => responses.push(data),
             None => self
                 .monitor
@@ -35,10 +35,10 @@ impl Migration<'_> {
     /// The response to a challenge of this path arrived; which path it came on doesn't matter (section
     /// 8.2.3).
     pub(crate) fn on_response(&mut self, data: [u8; 8]) {
-        let link = &mut self.path.link;
-        if let Some(answered) = link.validation.on_response(self.now, data) {
+        let network = &mut self.path.network;
+        if let Some(answered) = network.validation.on_response(self.now, data) {
             self.on_validated(answered);
-        } else if let Some((at, answered)) = link.candidates.on_response(self.now, data) {
+        } else if let Some((at, answered)) = network.candidates.on_response(self.now, data) {
             self.on_candidate_validated(at, answered);
         }
     }
@@ -46,12 +46,12 @@ impl Migration<'_> {
     /// The path in use answered.
     fn on_validated(&mut self, answered: Answered) {
         let expiry = self.now + self.linger();
-        let link = &mut self.path.link;
-        let address = link.address;
-        let was_validated = link.amplification.is_validated();
-        link.amplification.set_validated();
+        let network = &mut self.path.network;
+        let address = network.address;
+        let was_validated = network.amplification.is_validated();
+        network.amplification.set_validated();
         if answered.complete {
-            link.candidates.expire_previous(expiry);
+            network.candidates.expire_previous(expiry);
         }
         if self.identity.side.is_server() {
             if !was_validated {
@@ -65,7 +65,7 @@ impl Migration<'_> {
 
     /// A candidate path answered.
     fn on_candidate_validated(&mut self, at: usize, answered: Answered) {
-        let Some(candidate) = self.path.link.candidates.get_mut(at) else {
+        let Some(candidate) = self.path.network.candidates.get_mut(at) else {
             return;
         };
         let (address, role) = (candidate.address, candidate.role);
@@ -98,12 +98,12 @@ impl Migration<'_> {
 
     /// Acts on deadlines of the validation of the path in use.
     pub(crate) fn on_validation_timeout(&mut self) {
-        let link = &mut self.path.link;
-        if link.validation.on_timeout(self.now) {
+        let network = &mut self.path.network;
+        if network.validation.on_timeout(self.now) {
             self.on_validation_failed();
-        } else if link.validation.needs_challenge() {
+        } else if network.validation.needs_challenge() {
             // The path may drop marked packets; that must not keep it from being validated.
-            link.ecn.on_probe_timeout();
+            network.ecn.on_probe_timeout();
         }
     }
 
@@ -111,9 +111,9 @@ impl Migration<'_> {
     pub(crate) fn on_candidate_timeouts(&mut self) {
         let (now, pto) = (self.now, self.probing_pto());
         // The previous path is kept, with packets or without, until the peer has shown that it did leave.
-        let is_settled = self.path.link.amplification.is_validated();
+        let is_settled = self.path.network.amplification.is_validated();
         let mut at = 0;
-        while let Some(candidate) = self.path.link.candidates.get_mut(at) {
+        while let Some(candidate) = self.path.network.candidates.get_mut(at) {
             let mut failed = candidate.validation.on_timeout(now);
             match candidate.role {
                 Role::Previous => failed &= is_settled,
@@ -138,13 +138,13 @@ impl Migration<'_> {
     /// The path in use didn't answer a full challenge: back to the previous one, or the end (sections
     /// 9.3.2 and 14.2).
     fn on_validation_failed(&mut self) {
-        let link = &self.path.link;
-        let path = link.address;
+        let network = &self.path.network;
+        let path = network.address;
         let is_client = self.identity.side.is_client();
-        let is_known = is_client || link.amplification.is_validated();
-        let acked = link.acked_datagram_size;
-        let may_be_chance = link.validation.failures() < FULL_SIZE_VALIDATIONS;
-        let previous = link.candidates.in_role(Role::Previous);
+        let is_known = is_client || network.amplification.is_validated();
+        let acked = network.acked_datagram_size;
+        let may_be_chance = network.validation.failures() < FULL_SIZE_VALIDATIONS;
+        let previous = network.candidates.in_role(Role::Previous);
         self.monitor
             .observe(self.now, &Observation::PathFailed { path });
         if is_client {
@@ -153,7 +153,7 @@ impl Migration<'_> {
         if is_known && acked.is_full() {
             // Only the answers were lost: what the path must carry, it does.
             let expiry = self.now + self.linger();
-            self.path.link.candidates.expire_previous(expiry);
+            self.path.network.candidates.expire_previous(expiry);
         } else if is_known && acked.is_any() && may_be_chance {
             self.validate_full_size_again();
         } else if is_known && !acked.is_any() {
@@ -177,8 +177,8 @@ impl Migration<'_> {
         let pto = self.probing_pto();
         let path = &mut *self.path;
         let next = path.space.ledger.next_number();
-        path.link.acked_datagram_size = AckedDatagramSize::starting_at(next);
-        path.link.validation.start(pto);
+        path.network.acked_datagram_size = AckedDatagramSize::starting_at(next);
+        path.network.validation.start(pto);
         path.space.ping = true;
     }
 
@@ -188,13 +188,13 @@ impl Migration<'_> {
     /// validated on, within its anti-amplification limit, until it answers or a non-probing packet
     /// shows that the peer is elsewhere.
     fn retreat(&mut self, previous: usize) {
-        let validation = std::mem::take(&mut self.path.link.validation);
+        let validation = std::mem::take(&mut self.path.network.validation);
         let mut doubtful = self.exchange(previous, None);
         doubtful.role = Role::Doubtful;
         doubtful.expires_at = None;
         doubtful.validation = validation;
         doubtful.validation.start(self.probing_pto());
-        self.path.link.candidates.push(doubtful);
+        self.path.network.candidates.push(doubtful);
         // A peer that never left answers with a non-probing packet.
         self.path.space.ping = true;
     }

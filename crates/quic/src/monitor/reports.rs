@@ -66,7 +66,7 @@ impl Monitor {
         let remote_cid = path.cids.remote.current();
         let started = Observation::Started {
             side: identity.side,
-            path: path.link.address,
+            path: path.network.address,
             original_dst_cid: start.original_dst_cid,
             local_cid: path.cids.local.first(),
             remote_cid,
@@ -264,7 +264,7 @@ impl Monitor {
 
     /// Shows the observer what validation has found out about ECN.
     pub(crate) fn report_ecn(&mut self, now: Instant, path: &mut PathState) {
-        if let Some(state) = path.link.ecn.take_news() {
+        if let Some(state) = path.network.ecn.take_news() {
             let path = path.id;
             self.observe(now, &Observation::EcnUpdated { path, state });
         }

@@ -14,7 +14,7 @@ use crate::policy::{LossCandidate, RttSample};
 use crate::recovery::{LostRecord, MAX_WAIT_PTOS, PathRecovery};
 use crate::space::{AckOutcome, LargestAcked, SentPacket, Space, SpaceId};
 
-use super::Link;
+use super::NetworkPath;
 
 /// A space, with the recovery and the network path that its packets use.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct LossDetection<'a> {
     pub(crate) id: SpaceId,
     pub(crate) space: &'a mut Space,
     pub(crate) recovery: &'a mut PathRecovery,
-    pub(crate) link: &'a mut Link,
+    pub(crate) network: &'a mut NetworkPath,
 }
 
 /// What the connection adds to an ACK frame.
@@ -113,7 +113,7 @@ impl LossDetection<'_> {
         let ecn = if previous_largest.is_none_or(|previous| largest > previous) {
             let (level, marked) = (self.id.level(), facts.acked.ecn_marked);
             let sent_at = newly_largest.sent_at;
-            self.link
+            self.network
                 .ecn
                 .on_ack(context.now, sent_at, level, marked, ack.ecn)
         } else {
@@ -251,7 +251,7 @@ impl LossDetection<'_> {
         let ledger = &self.space.ledger;
         while let Some(at) = (facts.lost.iter()).position(|lost| ledger.is_mtu_probe(lost.number)) {
             let record = facts.lost.remove(at);
-            self.link.mtu.on_probe_lost(now, record.number);
+            self.network.mtu.on_probe_lost(now, record.number);
             self.recovery
                 .on_losses(now, &[record], LossCause::Abandoned, false, rng);
             facts.lost_mtu_probes.push(record);
@@ -263,11 +263,11 @@ impl LossDetection<'_> {
         if !self.id.is_data() {
             return;
         }
-        let (mtu, ledger) = (&mut self.link.mtu, &self.space.ledger);
+        let (mtu, ledger) = (&mut self.network.mtu, &self.space.ledger);
         if !facts.acked.numbers.is_empty() {
             let acked = &facts.acked;
             mtu.on_acked(now, &acked.numbers, &acked.acked);
-            self.link.acked_datagram_size.on_acked(&acked.acked);
+            self.network.acked_datagram_size.on_acked(&acked.acked);
         }
         mtu.on_lost(now, &facts.lost, |number, size| {
             ledger.has_acked_after(number, size)

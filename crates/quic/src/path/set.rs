@@ -81,8 +81,8 @@ impl PathSet {
     /// on; false if there is none.
     pub(crate) fn on_datagram(&mut self, from: &Address, len: usize) -> bool {
         let mut others = self.others.iter_mut();
-        self.primary.link.on_datagram(from, len)
-            || others.any(|path| path.link.on_datagram(from, len))
+        self.primary.network.on_datagram(from, len)
+            || others.any(|path| path.network.on_datagram(from, len))
     }
 
     /// The path that a packet to `cid` belongs to: connection IDs are issued for one path each. With one
@@ -119,7 +119,7 @@ impl PathSet {
     /// The longest probe timeout of paths in use, and of those in use before while packets may still
     /// come from there: how long packets that were sent until now may be under way.
     pub(crate) fn longest_recent_pto(&self, max_ack_delay: Duration) -> Duration {
-        let candidates = self.iter().flat_map(|path| path.link.candidates.iter());
+        let candidates = self.iter().flat_map(|path| path.network.candidates.iter());
         let previous = candidates.filter_map(|path| path.kept.as_ref());
         let ptos = previous.map(|kept| kept.recovery.pto_base() + max_ack_delay);
         ptos.fold(self.longest_pto(max_ack_delay), Duration::max)
@@ -191,7 +191,7 @@ impl PathSet {
     /// The first path with a candidate path that has a challenge or a response to send, and the index of
     /// that candidate path.
     pub(crate) fn candidate_to_validate(&self) -> Option<(PathId, usize)> {
-        let at = |path: &PathState| path.link.candidates.next_to_send();
+        let at = |path: &PathState| path.network.candidates.next_to_send();
         self.iter().find_map(|path| Some((path.id, at(path)?)))
     }
 
@@ -218,13 +218,13 @@ impl PathSet {
     /// An MTU probe in flight whose fate should have shown by now.
     pub(crate) fn overdue_mtu_probe(&mut self, now: Instant) -> Option<(PathId, PacketNumber)> {
         self.iter_mut()
-            .find_map(|path| Some((path.id, path.link.mtu.on_timeout(now)?)))
+            .find_map(|path| Some((path.id, path.network.mtu.on_timeout(now)?)))
     }
 
     /// The path that sent the challenge which a response with this data answers.
     pub(crate) fn challenged_with(&self, data: [u8; 8]) -> Option<PathId> {
         let mut paths = self.iter();
-        let path = paths.find(|path| path.link.is_challenged_with(data));
+        let path = paths.find(|path| path.network.is_challenged_with(data));
         path.map(|path| path.id)
     }
 
@@ -232,7 +232,7 @@ impl PathSet {
     pub(crate) fn next_in_validation(&self, previous: Option<PathId>) -> Option<PathId> {
         let mut paths = self.iter();
         let is_next = |path: &&PathState| previous.is_none_or(|previous| path.id > previous);
-        let path = paths.find(|path| is_next(path) && path.link.awaits_validation());
+        let path = paths.find(|path| is_next(path) && path.network.awaits_validation());
         path.map(|path| path.id)
     }
 
@@ -257,21 +257,21 @@ impl PathSet {
 
     /// Loss recovery of one packet number space.
     pub(crate) fn loss_detection(&mut self, id: SpaceId) -> Option<LossDetection<'_>> {
-        let (space, recovery, link) = match id {
+        let (space, recovery, network) = match id {
             SpaceId::Data(path) => {
                 let path = self.get_mut(path)?;
-                (&mut path.space, &mut path.recovery, &mut path.link)
+                (&mut path.space, &mut path.recovery, &mut path.network)
             }
             id => {
                 let space = self.handshake_spaces.get_mut(id)?;
-                (space, &mut self.primary.recovery, &mut self.primary.link)
+                (space, &mut self.primary.recovery, &mut self.primary.network)
             }
         };
         Some(LossDetection {
             id,
             space,
             recovery,
-            link,
+            network,
         })
     }
 }
@@ -319,8 +319,8 @@ mod tests {
     use crate::config::TransportConfig;
     use crate::handshake::KeyMarks;
     use crate::path::{
-        AckedDatagramSize, Amplification, CandidatePaths, Ecn, Link, LocalCids, Mtu, PathCids,
-        PathResponseLimit, PathResponses, RemoteCids, Spin, Validation,
+        AckedDatagramSize, Amplification, CandidatePaths, Ecn, LocalCids, Mtu, NetworkPath,
+        PathCids, PathResponseLimit, PathResponses, RemoteCids, Spin, Validation,
     };
     use crate::policy::PathPreference;
     use crate::recovery::PathRecovery;
@@ -336,7 +336,7 @@ mod tests {
         let recovery = PathRecovery::new(Instant::ZERO, id, &config, 1_200, rng);
         PathState {
             id,
-            link: Link {
+            network: NetworkPath {
                 address: Address {
                     remote,
                     local: LocalAddress::default(),
@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(paths.next_in_validation(None), None);
         for id in [ids[2], ids[0]] {
             let path = paths.get_mut(id).expect("the path is open");
-            path.link.validation.start(Duration::from_millis(100));
+            path.network.validation.start(Duration::from_millis(100));
         }
         assert_eq!(paths.next_in_validation(None), Some(ids[0]));
         assert_eq!(paths.next_in_validation(Some(ids[0])), Some(ids[2]));
@@ -413,10 +413,10 @@ mod tests {
         let mut paths = PathSet::new(path(PathId::ZERO));
         paths.others.push(path(other));
         for path in paths.iter_mut() {
-            path.link.validation.start(Duration::from_millis(100));
+            path.network.validation.start(Duration::from_millis(100));
         }
         let path = paths.get_mut(other).expect("the path is open");
-        path.link.validation.on_sent(Instant::ZERO, data, true);
+        path.network.validation.on_sent(Instant::ZERO, data, true);
         assert_eq!(paths.challenged_with(data), Some(other));
         assert_eq!(paths.challenged_with([8; 8]), None);
     }

@@ -20,7 +20,7 @@ use crate::policy::{PathPhase, PathPreference, PathView};
 use crate::recovery::{LostRecord, PathRecovery};
 use crate::space::Space;
 
-use super::{Link, MtuState, PathCids};
+use super::{MtuState, NetworkPath, PathCids};
 
 /// Longest packet number on the wire, bytes (RFC 9000, section 17.1).
 const MAX_PACKET_NUMBER_LEN: usize = 4;
@@ -51,7 +51,7 @@ pub(crate) struct MtuChange {
 #[derive(Debug)]
 pub(crate) struct PathState {
     pub(crate) id: PathId,
-    pub(crate) link: Link,
+    pub(crate) network: NetworkPath,
     pub(crate) cids: PathCids,
     pub(crate) space: Space,
     /// Packet numbers of `space` that matter to the key phase.
@@ -91,16 +91,16 @@ impl PathState {
 
     fn room_beside(&self, header: usize, handshake: &Handshake, level: EncryptionLevel) -> usize {
         let tag_len = handshake.keys().tag_len(level).max(USUAL_TAG_LEN);
-        usize::from(self.link.mtu.current()).saturating_sub(header + tag_len)
+        usize::from(self.network.mtu.current()).saturating_sub(header + tag_len)
     }
 
     /// When something is to be done on this path, loss detection and acknowledgements left out.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let deadlines = [
             self.pacing_until,
-            self.link.validation.timeout(),
-            self.link.mtu.timeout(),
-            self.link.candidates.timeout(),
+            self.network.validation.timeout(),
+            self.network.mtu.timeout(),
+            self.network.candidates.timeout(),
             self.recovery.next_controller_timer(),
         ];
         deadlines.into_iter().flatten().min()
@@ -114,16 +114,16 @@ impl PathState {
         waiting: u64,
         room: usize,
     ) -> Option<u16> {
-        let link = &mut self.link;
-        let current = link.mtu.current();
+        let network = &mut self.network;
+        let current = network.mtu.current();
         if waiting < u64::from(current)
             || self.space.probes > 0
-            || !link.amplification.is_validated()
-            || link.validation.is_running()
+            || !network.amplification.is_validated()
+            || network.validation.is_running()
         {
             return None;
         }
-        let size = link.mtu.probe_to_send(now)?;
+        let size = network.mtu.probe_to_send(now)?;
         let len = usize::from(size);
         // With room for a full packet after it: a lost probe alone must not close the window.
         let may_go = len <= room
@@ -148,7 +148,7 @@ impl PathState {
 
     /// Puts the datagram size to use if it has changed.
     pub(crate) fn sync_mtu(&mut self, rng: &mut dyn Rng) -> Option<MtuChange> {
-        let (size, state) = (self.link.mtu.current(), self.link.mtu.state());
+        let (size, state) = (self.network.mtu.current(), self.network.mtu.state());
         let before = self.recovery.max_datagram_size();
         if size == before {
             return None;
@@ -163,9 +163,9 @@ impl PathState {
 
     /// The peer's stateless reset tokens in use, with the addresses that they are valid from.
     pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = (SocketAddr, ResetToken)> + Clone {
-        let (link, current) = (&self.link, self.cids.remote.token());
-        let current = current.map(|token| (link.address.remote, token));
-        let candidates = link.candidates.iter().filter_map(|candidate| {
+        let (network, current) = (&self.network, self.cids.remote.token());
+        let current = current.map(|token| (network.address.remote, token));
+        let candidates = network.candidates.iter().filter_map(|candidate| {
             let token = candidate.cid.and_then(|cid| cid.token)?;
             Some((candidate.address.remote, token))
         });
@@ -179,7 +179,7 @@ impl PathState {
         let sent = totals.sent_packets.get();
         let lost = totals.lost_packets.saturating_sub(totals.spurious_packets);
         PathView {
-            phase: if self.link.amplification.is_validated() {
+            phase: if self.network.amplification.is_validated() {
                 PathPhase::Active
             } else {
                 PathPhase::Validating
@@ -196,7 +196,7 @@ impl PathState {
             delivery_rate: recovery.delivery_rate(),
             loss_rate: lost.get() as f64 / sent.max(1) as f64,
             pto_count: recovery.pto_count(),
-            mtu: self.link.mtu.current(),
+            mtu: self.network.mtu.current(),
             last_received: self.last_received,
             local_status: self.preference.status,
             cost: self.preference.cost,
@@ -209,7 +209,7 @@ impl IdleMemory for PathState {
     fn release_idle_memory(&mut self) {
         let Self {
             id: _,
-            link,
+            network,
             cids,
             space,
             key_marks: _,
@@ -218,7 +218,7 @@ impl IdleMemory for PathState {
             last_received: _,
             preference: _,
         } = self;
-        link.release_idle_memory();
+        network.release_idle_memory();
         cids.release_idle_memory();
         space.release_idle_memory();
         recovery.release_idle_memory();

@@ -35,16 +35,17 @@ impl PathState {
         switch: &Switch<'_>,
         rng: &mut dyn Rng,
     ) -> CandidatePath {
-        let link = &mut self.link;
-        let next = link.candidates.remove(at);
+        let network = &mut self.network;
+        let next = network.candidates.remove(at);
         let cid = next.cid.map(|cid| self.cids.remote.exchange(cid));
-        let from = std::mem::replace(&mut link.address, next.address);
-        let amplification = std::mem::replace(&mut link.amplification, next.amplification);
-        link.validation = next.validation;
-        link.acked_datagram_size = AckedDatagramSize::starting_at(self.space.ledger.next_number());
+        let from = std::mem::replace(&mut network.address, next.address);
+        let amplification = std::mem::replace(&mut network.amplification, next.amplification);
+        network.validation = next.validation;
+        network.acked_datagram_size =
+            AckedDatagramSize::starting_at(self.space.ledger.next_number());
         let mut previous = CandidatePath::new(from, Role::Previous, cid, amplification);
-        previous.responses = std::mem::replace(&mut link.responses, next.responses);
-        if link.amplification.is_validated() {
+        previous.responses = std::mem::replace(&mut network.responses, next.responses);
+        if network.amplification.is_validated() {
             previous.expires_at = Some(switch.now + switch.linger);
         }
         if let Some(kept) = next.kept {
@@ -59,9 +60,11 @@ impl PathState {
     /// The previous path is in use again: what was known of it holds.
     fn resume(&mut self, kept: Kept, switch: &Switch<'_>) {
         self.recovery.resume(switch.now, kept.recovery);
-        let interim = std::mem::replace(&mut self.link.ecn, kept.ecn);
-        self.link.ecn.resume(&interim, switch.now + switch.linger);
-        self.link.mtu.resume(kept.mtu);
+        let interim = std::mem::replace(&mut self.network.ecn, kept.ecn);
+        self.network
+            .ecn
+            .resume(&interim, switch.now + switch.linger);
+        self.network.mtu.resume(kept.mtu);
     }
 
     /// Nothing is known of the network path in use (section 9.4). Returns what was known of the one
@@ -73,10 +76,10 @@ impl PathState {
         let initial_rtt = rtt.unwrap_or(config.initial_rtt);
         let recovery = (self.recovery).reset_for_new_path(now, config, initial_rtt, rng);
         let codepoint = self.recovery.controller().ecn_codepoint();
-        let link = &mut self.link;
-        let ecn = (link.ecn).restart(config.ecn, codepoint, now + switch.linger);
-        let ip = link.address.remote.ip();
-        let mtu = link.mtu.restart(config.initial_max_datagram_size, ip);
+        let network = &mut self.network;
+        let ecn = (network.ecn).restart(config.ecn, codepoint, now + switch.linger);
+        let ip = network.address.remote.ip();
+        let mtu = network.mtu.restart(config.initial_max_datagram_size, ip);
         Kept { recovery, ecn, mtu }
     }
 }

@@ -47,7 +47,11 @@ impl Reception<'_> {
             }
             (Side::Server, EncryptionLevel::Handshake) => {
                 // The client has our Handshake keys, so it received what we sent to its address.
-                self.paths.initial_mut().link.amplification.set_validated();
+                self.paths
+                    .initial_mut()
+                    .network
+                    .amplification
+                    .set_validated();
                 discard_level(EncryptionLevel::Initial, self.handshake, self.paths);
             }
             _ => {}

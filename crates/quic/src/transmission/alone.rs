@@ -27,7 +27,7 @@ impl Transmission<'_> {
     ) -> Result<Option<Transmit>, KeysUnavailable> {
         let data = self.identity.random.challenge_data();
         let current = self.path.cids.remote.current();
-        let Some(candidate) = self.path.link.candidates.get_mut(at) else {
+        let Some(candidate) = self.path.network.candidates.get_mut(at) else {
             return Ok(None);
         };
         let address = candidate.address;
@@ -56,7 +56,7 @@ impl Transmission<'_> {
         if size == 0 {
             return Ok(None);
         }
-        if let Some(candidate) = self.path.link.candidates.get_mut(at) {
+        if let Some(candidate) = self.path.network.candidates.get_mut(at) {
             candidate.amplification.on_sent(size);
         }
         self.monitor.on_datagram_sent(size);
@@ -86,12 +86,14 @@ impl Transmission<'_> {
             return Ok(None);
         }
         let lost_after = self.path.pto(self.max_ack_delay) * PROBE_LOST_PTOS;
-        let link = &mut self.path.link;
-        let ecn = link.ecn.mark();
-        link.on_datagram_sent(built);
-        link.mtu.on_probe_sent(self.now, number, size, lost_after);
+        let network = &mut self.path.network;
+        let ecn = network.ecn.mark();
+        network.on_datagram_sent(built);
+        network
+            .mtu
+            .on_probe_sent(self.now, number, size, lost_after);
         self.monitor.on_datagram_sent(built);
         let id = self.path.id;
-        Ok(Some(Transmit::single(id, &link.address, ecn, built)))
+        Ok(Some(Transmit::single(id, &network.address, ecn, built)))
     }
 }

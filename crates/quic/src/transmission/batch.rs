@@ -114,7 +114,7 @@ impl Transmission<'_> {
             // Only full datagrams can be followed by others of the same size, all of a batch have the
             // same mark, and the scheduler is asked again once its permission is used up.
             let next = ByteCount::new((batch.size + batch.segment) as u64);
-            if len < limit || next > batch.max_bytes || self.path.link.ecn.mark() != batch.ecn {
+            if len < limit || next > batch.max_bytes || self.path.network.ecn.mark() != batch.ecn {
                 break;
             }
         }
@@ -126,7 +126,7 @@ impl Transmission<'_> {
         if batch.size == 0 {
             return None;
         }
-        let address = &self.path.link.address;
+        let address = &self.path.network.address;
         Some(Transmit {
             segment_size: (batch.segments > 1).then_some(batch.segment),
             ..Transmit::single(self.path.id, address, batch.ecn, batch.size)

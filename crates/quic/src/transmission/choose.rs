@@ -57,7 +57,7 @@ impl Transmission<'_> {
         data_may_go: bool,
         prepared: Prepared,
     ) -> Choice {
-        let budget = self.path.link.amplification.budget();
+        let budget = self.path.network.amplification.budget();
         if budget == 0 {
             return Choice::Plan(Plan::empty(0));
         }
@@ -88,7 +88,7 @@ impl Transmission<'_> {
         }
         // A new address must carry 1200 bytes if the limit permits so much (RFC 9000, section 8.2.1); less
         // padding would only use it up.
-        let validates = self.path.link.has_validation_frames();
+        let validates = self.path.network.has_validation_frames();
         plan.pads |= validates && !plan.is_empty() && budget >= MIN_INITIAL_SIZE as u64;
         Choice::Plan(plan)
     }
@@ -98,7 +98,7 @@ impl Transmission<'_> {
         let mut handshake_spaces = self.handshake_spaces.iter();
         let answers_timeout =
             self.path.space.probes > 0 || handshake_spaces.any(|(_, space)| space.probes > 0);
-        let mtu = &self.path.link.mtu;
+        let mtu = &self.path.network.mtu;
         usize::from(if answers_timeout {
             mtu.for_probe_timeout()
         } else {
@@ -187,7 +187,8 @@ impl Transmission<'_> {
         }
         let probe = space.probes > 0;
         let full = probe || with_data.contains(level);
-        let validation = level == EncryptionLevel::OneRtt && self.path.link.has_validation_frames();
+        let validation =
+            level == EncryptionLevel::OneRtt && self.path.network.has_validation_frames();
         let data = full || validation;
         // Acknowledgements of handshake packets ride along with whatever goes out.
         let rides_along = !plan.is_empty() && level != EncryptionLevel::OneRtt;

@@ -26,9 +26,11 @@ impl Transmission<'_> {
         workspace: &mut Workspace,
     ) -> Option<Transmit> {
         let frame = self.lifecycle.close_to_send()?.clone();
-        let link = &self.path.link;
-        let budget = usize::try_from(link.amplification.budget()).unwrap_or(usize::MAX);
-        let limit = usize::from(link.mtu.current()).min(buf.len()).min(budget);
+        let network = &self.path.network;
+        let budget = usize::try_from(network.amplification.budget()).unwrap_or(usize::MAX);
+        let limit = usize::from(network.mtu.current())
+            .min(buf.len())
+            .min(budget);
         let levels = EncryptionLevel::SPACES.into_iter().filter(|&level| {
             self.handshake.keys().has(level)
                 && self.space(level).is_some()
@@ -55,9 +57,9 @@ impl Transmission<'_> {
         if size == 0 {
             return None;
         }
-        self.path.link.on_datagram_sent(size);
+        self.path.network.on_datagram_sent(size);
         self.monitor.on_datagram_sent(size);
-        let address = &self.path.link.address;
+        let address = &self.path.network.address;
         Some(Transmit::single(self.path.id, address, None, size))
     }
 

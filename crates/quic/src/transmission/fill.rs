@@ -128,20 +128,20 @@ impl Transmission<'_> {
 
     /// Challenges and responses for the path's address in use.
     fn fill_validation(&mut self, writer: &mut FrameWriter<'_, '_>) {
-        let link = &mut self.path.link;
-        if link.validation.needs_challenge() {
+        let network = &mut self.path.network;
+        if network.validation.needs_challenge() {
             let data = self.identity.random.challenge_data();
             if writer.frame(&Frame::PathChallenge { data }) {
                 // The datagram is padded as far as the anti-amplification limit permits.
-                let expanded = link.amplification.budget() >= MIN_INITIAL_SIZE as u64;
-                link.validation.on_sent(self.now, data, expanded);
+                let expanded = network.amplification.budget() >= MIN_INITIAL_SIZE as u64;
+                network.validation.on_sent(self.now, data, expanded);
             }
         }
-        while let Some(data) = link.responses.first() {
+        while let Some(data) = network.responses.first() {
             if !writer.frame(&Frame::PathResponse { data }) {
                 break;
             }
-            link.responses.pop();
+            network.responses.pop();
         }
     }
 

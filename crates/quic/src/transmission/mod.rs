@@ -106,7 +106,7 @@ impl Transmission<'_> {
             len += self.build_packet(packet, &target, &mut out[len..], workspace)?;
         }
         if len > 0 {
-            self.path.link.on_datagram_sent(len);
+            self.path.network.on_datagram_sent(len);
             self.monitor.on_datagram_sent(len);
         }
         Ok(len)

@@ -165,10 +165,10 @@ impl Transmission<'_> {
         let on_path = matches!(target.destination, Destination::InUse);
         let ack_eliciting = written.ack_eliciting && on_path;
         let in_flight = on_path && (ack_eliciting || written.padded);
-        let (link, recovery) = (&mut self.path.link, &mut self.path.recovery);
-        let ecn_marked = on_path && link.ecn.mark().is_some();
+        let (network, recovery) = (&mut self.path.network, &mut self.path.recovery);
+        let ecn_marked = on_path && network.ecn.mark().is_some();
         if ecn_marked {
-            link.ecn.on_marked(packet.level);
+            network.ecn.on_marked(packet.level);
         }
         recovery.on_retransmitted(written.repeated);
         let snapshot = if in_flight {
@@ -224,8 +224,8 @@ impl Transmission<'_> {
                 dst,
                 // Candidate paths don't spin, and leave the spin bit of the path in use alone.
                 spin: candidate_cid.is_none() && {
-                    let (link, random) = (&mut self.path.link, &mut self.identity.random);
-                    link.spin.bit(dst, link.address, || random.bit())
+                    let (network, random) = (&mut self.path.network, &mut self.identity.random);
+                    network.spin.bit(dst, network.address, || random.bit())
                 },
                 key_phase: self.handshake.keys().phase(),
             },

@@ -11,9 +11,9 @@ use super::{
     PathResponses, Spin, Validation,
 };
 
-/// Addresses in use, and what is known of the network between them.
+/// The addresses of a path in use, and what is known of the network between them.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct NetworkPath {
     pub(crate) address: Address,
     pub(crate) amplification: Amplification,
     pub(crate) validation: Validation,
@@ -29,7 +29,7 @@ pub(crate) struct Link {
     pub(crate) acked_datagram_size: AckedDatagramSize,
 }
 
-impl Link {
+impl NetworkPath {
     /// Counts a datagram for the anti-amplification limit of its source address; false if that address
     /// is neither in use nor a candidate.
     pub(crate) fn on_datagram(&mut self, from: &Address, bytes: usize) -> bool {
@@ -87,7 +87,7 @@ impl Link {
     }
 }
 
-impl IdleMemory for Link {
+impl IdleMemory for NetworkPath {
     fn release_idle_memory(&mut self) {
         let Self {
             address: _,
