@@ -164,7 +164,7 @@ impl Connection {
 
     /// Waits until the connection is closed, by either end, and returns the reason.
     pub async fn closed(&self) -> ConnectionError {
-        let signal = &self.handle.signals.life;
+        let signal = &self.handle.signals.state;
         self.handle
             .wait_for(signal, |state| state.close_reason())
             .await
@@ -178,7 +178,7 @@ impl Connection {
     /// Waits until the handshake is confirmed (RFC 9001, section 4.1.2): the peer has proved that it
     /// completed it too.
     pub async fn handshake_confirmed(&self) -> Result<(), ConnectionError> {
-        let signal = &self.handle.signals.life;
+        let signal = &self.handle.signals.state;
         self.handle
             .wait_for(signal, |state| match &state.closed {
                 _ if state.confirmed => Some(Ok(())),
@@ -191,7 +191,7 @@ impl Connection {
     /// none. What a client sent early on streams is sent anew after a rejection, without its doing;
     /// datagrams are lost.
     pub async fn early_data(&self) -> Result<Option<EarlyDataOutcome>, ConnectionError> {
-        let signal = &self.handle.signals.life;
+        let signal = &self.handle.signals.state;
         self.handle
             .wait_for(signal, |state| match &state.closed {
                 _ if state.connected => Some(Ok(state.connection.early_data())),
@@ -279,9 +279,9 @@ impl Connection {
             state.begin_migration(Some(socket))
         };
         // An earlier request that is still waited for is over.
-        self.handle.signals.life.notify_waiters();
+        self.handle.signals.state.notify_waiters();
         self.handle.touch();
-        let signal = &self.handle.signals.life;
+        let signal = &self.handle.signals.state;
         self.handle
             .wait_for(signal, |state| {
                 let last = state.migration.as_deref()?;
@@ -301,7 +301,7 @@ impl Connection {
     /// down, its address gone, or no route left. A hint that it may be time to move, no more: sending
     /// goes on, and may work again. `None` once the connection is closed.
     pub async fn local_unreachable(&self) -> Option<io::ErrorKind> {
-        let signal = &self.handle.signals.life;
+        let signal = &self.handle.signals.state;
         self.handle
             .wait_for(signal, |state| match state.unreachable.take() {
                 Some(kind) => Some(Some(kind)),

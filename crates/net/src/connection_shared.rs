@@ -91,7 +91,7 @@ impl ConnectionShared {
         if state.connection.path_address().local.socket == socket {
             state.unreachable = Some(kind);
             drop(state);
-            self.signals.life.notify_waiters();
+            self.signals.state.notify_waiters();
         }
     }
 

@@ -10,9 +10,9 @@ use tokio::sync::Notify;
 /// can share a signal.
 #[derive(Default)]
 pub(crate) struct ConnectionSignals {
-    /// A stage of the connection's life: connected, confirmed, moved elsewhere, unable to reach the peer,
+    /// A change of the connection's state: connected, confirmed, moved elsewhere, unable to reach the peer,
     /// closed.
-    pub(crate) life: Notify,
+    pub(crate) state: Notify,
     opened: [Notify; 2],
     /// Made when a task first waits: that task sees what changed before.
     flow: OnceLock<Box<FlowSignals>>,
@@ -55,7 +55,7 @@ impl ConnectionSignals {
 
     /// Wakes all that wait for anything.
     fn notify_all(&self) {
-        self.life.notify_waiters();
+        self.state.notify_waiters();
         self.opened.iter().for_each(Notify::notify_waiters);
         if let Some(flow) = self.flow.get() {
             flow.available.iter().for_each(Notify::notify_waiters);
@@ -75,21 +75,21 @@ pub(crate) struct Wakeups {
     pub(crate) datagram_received: bool,
     pub(crate) datagram_room: bool,
     pub(crate) datagram_fate: bool,
-    /// A stage of the connection's life.
-    pub(crate) life: bool,
+    /// A change of the connection's state.
+    pub(crate) state: bool,
     pub(crate) closed: bool,
     /// The application may have it: the handshake has just completed, or early data may flow.
     pub(crate) usable: bool,
     /// Tasks were woken to read. Stays until it is taken.
     pub(crate) readers_woken: bool,
-    /// Tasks were woken, or a connection's life went on, which some wait for. Stays until it is taken.
+    /// Tasks were woken, or a connection's state changed, which some wait for. Stays until it is taken.
     pub(crate) tasks_woken: bool,
 }
 
 impl Wakeups {
     /// Wakes all tasks and empties itself.
     pub(crate) fn deliver(&mut self, signals: &ConnectionSignals) {
-        self.tasks_woken |= self.life || self.closed || !self.wakers.is_empty();
+        self.tasks_woken |= self.state || self.closed || !self.wakers.is_empty();
         for waker in self.wakers.drain(..) {
             waker.wake();
         }
@@ -115,8 +115,8 @@ impl Wakeups {
                 signal.notify_waiters();
             }
         }
-        if std::mem::take(&mut self.life) {
-            signals.life.notify_waiters();
+        if std::mem::take(&mut self.state) {
+            signals.state.notify_waiters();
         }
         if std::mem::take(&mut self.closed) {
             signals.notify_all();

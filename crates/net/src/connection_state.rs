@@ -164,13 +164,13 @@ impl ConnectionState {
                 Event::EarlyDataReady => wakeups.usable = true,
                 Event::Connected => {
                     self.connected = true;
-                    wakeups.life = true;
+                    wakeups.state = true;
                     wakeups.usable = true;
                     wakeups.wakers.extend(self.connecting.take());
                 }
                 Event::Confirmed => {
                     self.confirmed = true;
-                    wakeups.life = true;
+                    wakeups.state = true;
                 }
                 Event::Stream(event) => self.stream_event(event, wakeups),
                 Event::DatagramReceived => {
@@ -192,11 +192,11 @@ impl ConnectionState {
                     self.tokens.push(token);
                 }
                 Event::Migrated { path } => {
-                    wakeups.life |= self.migrated(path.local.socket, Ok(path));
+                    wakeups.state |= self.migrated(path.local.socket, Ok(path));
                 }
                 Event::MigrationFailed { path } => {
                     let failed = Err(MigrateError::Failed);
-                    wakeups.life |= self.migrated(path.local.socket, failed);
+                    wakeups.state |= self.migrated(path.local.socket, failed);
                 }
                 Event::Closed { reason } => self.note_closed(reason, wakeups),
                 _ => {}

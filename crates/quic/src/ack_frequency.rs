@@ -1,7 +1,7 @@
 //! How often acknowledgements go, by agreement (draft-ietf-quic-ack-frequency).
 //!
-//! [`Granted`] is what the peer asked of this end; [`Asked`] is what this end asks of the peer. When a packet is
-//! acknowledged is decided by an [`AckPolicy`](crate::policy::AckPolicy), which is given the former;
+//! [`ReceivedAckFrequency`] is what the peer requested of this end; [`SentAckFrequency`] is what this end requests of the
+//! peer. When a packet is acknowledged is decided by an [`AckPolicy`](crate::policy::AckPolicy), which is given the former;
 //! frames are delivered by `Control`.
 
 use std::time::Duration;
@@ -22,24 +22,24 @@ const CHANGE_DENOMINATOR: u32 = 4;
 /// Acknowledgements that a window is spread over at least: fewer would let it drain.
 const ACKS_PER_WINDOW: u64 = 4;
 
-/// The shortest delay that the peer may ask of us, in whole microseconds as it is declared and at most
-/// what we declare as the longest (section 3); `None` if we don't offer the extension.
+/// The shortest delay that the peer may request, in whole microseconds as it is declared and at most
+/// what this end declares as the longest (section 3); `None` if the extension is not offered.
 pub(crate) fn offered(config: &TransportConfig) -> Option<Duration> {
     let longest = config.max_ack_delay.min(MAX_DECLARED);
     let min = config.min_ack_delay?.min(longest);
     Some(Duration::from_micros(min.as_micros() as u64))
 }
 
-/// What the peer may ask of us, and what it asked.
+/// The ACK_FREQUENCY frames of the peer, which this end obeys.
 #[derive(Debug)]
-pub(crate) struct Granted {
+pub(crate) struct ReceivedAckFrequency {
     /// The shortest delay that this end declared to accept; `None` if it didn't offer the extension.
     min_ack_delay: Option<Duration>,
     /// Boxed, since few peers ask.
     newest: Option<Box<AckFrequency>>,
 }
 
-impl Granted {
+impl ReceivedAckFrequency {
     /// Offers the extension with this shortest delay.
     pub(crate) fn new(min_ack_delay: Option<Duration>) -> Self {
         Self {
@@ -83,15 +83,15 @@ impl Granted {
 
     /// The delay of acknowledgements in force; `own` without a request of the peer.
     pub(crate) fn max_ack_delay(&self, own: Duration) -> Duration {
-        self.newest
-            .as_ref()
-            .map_or(own, |wish| Duration::from_micros(wish.max_ack_delay))
+        self.newest.as_ref().map_or(own, |requested| {
+            Duration::from_micros(requested.max_ack_delay)
+        })
     }
 }
 
-/// What we ask of the peer.
+/// The ACK_FREQUENCY frames that this end sends.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct SentAckFrequency {
     /// The shortest delay that the peer accepts; `None` if it doesn't know the extension.
     peer_min: Option<Duration>,
     next_sequence: u64,
@@ -103,7 +103,7 @@ pub(crate) struct Asked {
     not_before: Option<Instant>,
 }
 
-impl Asked {
+impl SentAckFrequency {
     /// The peer's transport parameter.
     pub(crate) fn set_peer_min(&mut self, min_ack_delay: Option<Duration>) {
         self.peer_min = min_ack_delay;

@@ -52,7 +52,7 @@ impl ConnectionIds<'_> {
             && let Some(path) = self.paths.get_mut(id)
             && let Some(issued) = path.cids.local.reissue(sequence, cid)
         {
-            self.offer(id, cid, issued);
+            self.register(id, cid, issued);
         }
     }
 
@@ -66,7 +66,7 @@ impl ConnectionIds<'_> {
             && let Some(path) = self.paths.get_mut(id)
         {
             let issued = path.cids.local.issue(cid);
-            self.offer(id, cid, issued);
+            self.register(id, cid, issued);
         }
     }
 
@@ -94,7 +94,7 @@ impl ConnectionIds<'_> {
     }
 
     /// Sends the peer an ID for `path`, and registers it with the endpoint.
-    fn offer(&mut self, path: PathId, cid: ConnectionId, issued: IssuedCid) {
+    fn register(&mut self, path: PathId, cid: ConnectionId, issued: IssuedCid) {
         let value = ControlValue::ConnectionId {
             cid,
             reset_token: self.identity.key.reset_token(&cid),
@@ -136,7 +136,7 @@ impl ConnectionIds<'_> {
         Ok(())
     }
 
-    /// A RETIRE_CONNECTION_ID frame came on path `id`, in a packet to our ID `used`. `frame_path` is the
+    /// A RETIRE_CONNECTION_ID frame came on path `id`, in a packet to the local ID `used`. `frame_path` is the
     /// path that the frame names.
     pub(crate) fn on_retire_connection_id(
         &mut self,

@@ -1,4 +1,4 @@
-//! Traits behind which TLS and packet protection live (RFC 9001).
+//! Traits implemented by TLS and packet protection (RFC 9001).
 //!
 //! `swiftwater-tls` implements them with rustls; its null cipher implements them for simulations
 //! for which speed matters. Nothing here computes anything.

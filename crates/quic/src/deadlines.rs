@@ -97,7 +97,7 @@ impl Deadlines<'_> {
         if !self.may_probe(path) {
             return None;
         }
-        let id = self.unprompted_probe(path)?;
+        let id = self.space_to_probe(path)?;
         let timeout = path.recovery.probe_timeout(Duration::ZERO);
         Some((self.lifecycle.last_packet_at + timeout, id))
     }
@@ -133,7 +133,7 @@ impl Deadlines<'_> {
     }
 
     /// The space to probe in though nothing is in flight that a probe timeout runs for.
-    fn unprompted_probe(&self, path: &PathState) -> Option<SpaceId> {
+    fn space_to_probe(&self, path: &PathState) -> Option<SpaceId> {
         // Lost handshake bytes may wait for room in a window that is full of 1-RTT packets, for
         // which no timer runs before the handshake is confirmed.
         let blocked = [SpaceId::Initial, SpaceId::Handshake]
@@ -145,8 +145,8 @@ impl Deadlines<'_> {
         {
             return Some(id);
         }
-        // A client that has nothing in flight may hold the only key to the server's
-        // anti-amplification limit: it probes anyway (RFC 9002, section 6.2.2.1).
+        // Anti-deadlock: a client that has nothing in flight probes all the same, since the server may be at
+        // its anti-amplification limit (RFC 9002, section 6.2.2.1).
         if self.side.is_server() || self.address_is_validated_by_server() {
             return None;
         }
@@ -157,7 +157,7 @@ impl Deadlines<'_> {
         })
     }
 
-    /// True once the server has shown that it validated our address: it acknowledged a Handshake
+    /// True once the server has shown that it validated this end's address: it acknowledged a Handshake
     /// packet or confirmed the handshake.
     fn address_is_validated_by_server(&self) -> bool {
         self.handshake.is_confirmed()
@@ -195,16 +195,16 @@ impl Deadlines<'_> {
         let configured = self.config.keep_alive_interval;
         let requested = self.lifecycle.keep_alive();
         // Without any time between them, PINGs would never end.
-        let wanted = configured.into_iter().chain(requested);
-        let wanted = wanted.filter(|interval| !interval.is_zero()).min();
+        let keep_alive = configured.into_iter().chain(requested);
+        let keep_alive = keep_alive.filter(|interval| !interval.is_zero()).min();
         let blocked = self
             .lifecycle
             .idle_timeout()
             .filter(|_| self.streams.is_flow_limited())
             .map(|timeout| (timeout / BLOCKED_PINGS).max(self.longest_pto()));
-        let interval = match (wanted, blocked) {
-            (Some(wanted), Some(blocked)) => wanted.min(blocked),
-            (wanted, blocked) => wanted.or(blocked)?,
+        let interval = match (keep_alive, blocked) {
+            (Some(keep_alive), Some(blocked)) => keep_alive.min(blocked),
+            (keep_alive, blocked) => keep_alive.or(blocked)?,
         };
         let is_pending = self.paths.iter().any(|path| path.space.ping);
         (self.handshake.is_confirmed() && !is_pending)

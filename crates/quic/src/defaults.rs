@@ -30,7 +30,7 @@ impl Default for TransportConfig {
             max_pto: Duration::from_secs(60),
             pto_limit: None,
             handshake_pto_copies: 2,
-            handshake_early_retransmissions: 1,
+            handshake_retransmissions_before_timeout: 1,
             max_ack_delay: Duration::from_millis(25),
             ack_delay_exponent: 3,
             ack_eliciting_threshold: 2,

@@ -171,7 +171,7 @@ impl FeedbackExchange {
         });
     }
 
-    /// A FEEDBACK frame arrived on `path`, on the way for `age` at least; `None` if it is no news.
+    /// A FEEDBACK frame arrived on `path`, on the way for `age` at least; `None` if it is stale.
     pub(crate) fn on_frame(
         &mut self,
         now: Instant,

@@ -1,4 +1,5 @@
-//! Probes of a path on which nothing arrives although data are expected.
+//! Probes of a connection on which nothing arrives although data are expected; one state for all of its
+//! paths.
 //!
 //! An end that only receives has nothing in flight, so that no probe timeout expires when its path
 //! fails. If a NAT gave it another address, the server can't find it either, and both would wait for
@@ -14,7 +15,7 @@ const MAX_DOUBLINGS: u8 = 16;
 /// Probes sent since stream data made progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Liveness {
-    /// `Streams::progress` when a path without packets was last probed, its lower bits: a connection is small.
+    /// `Streams::progress` when a connection without packets was last probed, its lower bits: a connection is small.
     progress: u32,
     /// Probes since then; `None` if no data were expected: that changes with progress only.
     probes: Option<u8>,

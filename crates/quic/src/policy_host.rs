@@ -8,7 +8,7 @@ use std::time::Duration;
 use swiftwater_units::{ByteCount, Instant, PathId};
 use swiftwater_wire::frame::AckFrequency;
 
-use crate::ack_frequency::{Asked, Granted, offered};
+use crate::ack_frequency::{ReceivedAckFrequency, SentAckFrequency, offered};
 use crate::config::{AckFrequencyConfig, TransportConfig};
 use crate::control::Control;
 use crate::datagrams::Datagrams;
@@ -45,10 +45,10 @@ pub(crate) struct PolicyHost {
     pub(crate) ack: Box<dyn AckPolicy>,
     /// Messages between the policies of both ends; `None` if this one neither sends nor accepts any.
     pub(crate) feedback: Option<Box<FeedbackExchange>>,
-    /// How often the peer asks to be acknowledged.
-    pub(crate) ack_granted: Granted,
-    /// How often we ask to be acknowledged.
-    pub(crate) ack_asked: Asked,
+    /// How often the peer requests to be acknowledged.
+    pub(crate) ack_frequency_received: ReceivedAckFrequency,
+    /// How often this end requests to be acknowledged.
+    pub(crate) ack_frequency_sent: SentAckFrequency,
     pub(crate) hints: LazyBox<Hints>,
     /// Copies that the re-injector asked for, not sent yet.
     pub(crate) reinjections: VecDeque<Reinjection>,
@@ -73,8 +73,8 @@ impl PolicyHost {
             reinjector: config.policies.reinjector(),
             ack: config.policies.ack_policy(config.ack_eliciting_threshold),
             feedback: FeedbackExchange::new(config),
-            ack_granted: Granted::new(offered(config)),
-            ack_asked: Asked::default(),
+            ack_frequency_received: ReceivedAckFrequency::new(offered(config)),
+            ack_frequency_sent: SentAckFrequency::default(),
             hints: LazyBox::default(),
             reinjections: VecDeque::new(),
             buffers: LazyBox::default(),
@@ -87,11 +87,11 @@ impl PolicyHost {
         let declared = handshake
             .peer_terms()
             .map_or(DEFAULT_MAX_ACK_DELAY, |terms| terms.max_ack_delay);
-        self.ack_asked.peer_max_ack_delay(declared)
+        self.ack_frequency_sent.peer_max_ack_delay(declared)
     }
 
-    /// Asks the scheduler which path sends next, and whether it may send data; acknowledgements are never
-    /// held back.
+    /// Asks the scheduler which path sends next, and whether it may send data. On the path that is named,
+    /// acknowledgements are sent in any case; on others they wait until one of these is named.
     pub(crate) fn schedule(
         &mut self,
         now: Instant,
@@ -170,7 +170,8 @@ impl PolicyHost {
             return None;
         }
         let window = path.recovery.cwnd().get() / u64::from(path.network.mtu.current());
-        self.ack_asked.poll(config, now, rtt.smoothed, window)
+        self.ack_frequency_sent
+            .poll(config, now, rtt.smoothed, window)
     }
 
     /// A datagram of `bytes` left on `path`.
@@ -504,8 +505,8 @@ impl IdleMemory for PolicyHost {
             reinjector: _,
             ack: _,
             feedback: _,
-            ack_granted: _,
-            ack_asked: _,
+            ack_frequency_received: _,
+            ack_frequency_sent: _,
             hints: _,
             reinjections,
             buffers,

@@ -59,7 +59,7 @@ pub struct ConnectionStats {
     pub stream_bytes_retransmitted: ByteCount,
     /// Repair of lost stream data.
     pub repair: RepairStats,
-    /// What the re-injector reckons with.
+    /// State of the re-injector.
     pub reinjector: ReinjectorReport,
     /// Stream bytes received, duplicates included.
     pub stream_bytes_received: ByteCount,
@@ -87,12 +87,12 @@ pub struct ConnectionStats {
     pub datagrams_unsent: usize,
     /// Their payload bytes.
     pub datagram_bytes_unsent: ByteCount,
-    /// Changes of the path in use, ours and the peer's, those included that were taken back.
+    /// Changes of the path in use by either end, those included that were reverted.
     pub path_changes: u64,
-    /// Key updates, ours and the peer's.
+    /// Key updates, by either end.
     pub key_updates: u64,
-    /// Longest delay of acknowledgements that we reckon with at the peer: what it declared, or what
-    /// we asked for (RFC 9000, section 18.2; draft-ietf-quic-ack-frequency).
+    /// Longest delay of acknowledgements that is assumed of the peer: what it declared, or what
+    /// this end requested (RFC 9000, section 18.2; draft-ietf-quic-ack-frequency).
     pub peer_max_ack_delay: Duration,
     /// Decisions of policies that were invalid and replaced by the default.
     pub invalid_decisions: u64,

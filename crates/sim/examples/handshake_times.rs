@@ -21,32 +21,32 @@ type Tune = fn(&mut TransportConfig);
 const VARIANTS: [(&str, Tune); 6] = [
     ("RFC 9002, no early repeats", |config| {
         config.handshake_pto_copies = 1;
-        config.handshake_early_retransmissions = 0;
+        config.handshake_retransmissions_before_timeout = 0;
     }),
     ("one early repeat", |config| {
         config.handshake_pto_copies = 1;
-        config.handshake_early_retransmissions = 1;
+        config.handshake_retransmissions_before_timeout = 1;
     }),
     ("two copies, one early repeat", |config| {
         config.handshake_pto_copies = 2;
-        config.handshake_early_retransmissions = 1;
+        config.handshake_retransmissions_before_timeout = 1;
     }),
     ("PTO 750 ms, 2 copies, 3 early", |config| {
         config.initial_rtt = Duration::from_millis(250);
         config.handshake_pto_copies = 2;
-        config.handshake_early_retransmissions = 3;
+        config.handshake_retransmissions_before_timeout = 3;
     }),
     ("PTO 500 ms, 2 copies, 3 early", |config| {
         config.initial_rtt = Duration::from_millis(250);
         config.initial_pto = Some(Duration::from_millis(500));
         config.handshake_pto_copies = 2;
-        config.handshake_early_retransmissions = 3;
+        config.handshake_retransmissions_before_timeout = 3;
     }),
     ("same, 3 copies, back-off 1.5", |config| {
         config.initial_rtt = Duration::from_millis(250);
         config.initial_pto = Some(Duration::from_millis(500));
         config.handshake_pto_copies = 3;
-        config.handshake_early_retransmissions = 3;
+        config.handshake_retransmissions_before_timeout = 3;
         config.pto_backoff = 1.5;
     }),
 ];

@@ -140,7 +140,7 @@ fn long_chain() -> PairBuilder {
 fn packets_without_keys_show_that_the_first_is_missing() {
     let took = |times: u8| {
         let mut pair = long_chain()
-            .both_configs(|config| config.handshake_early_retransmissions = times)
+            .both_configs(|config| config.handshake_retransmissions_before_timeout = times)
             .build()
             .unwrap();
         pair.drop_datagram(Direction::ToClient, 0);
@@ -160,7 +160,7 @@ fn a_repeated_hello_is_answered_at_once() {
         let mut pair = long_chain()
             // The client's timeout expires long before the server's.
             .client_config(|config| config.initial_pto = Some(millis(200)))
-            .server_config(|config| config.handshake_early_retransmissions = times)
+            .server_config(|config| config.handshake_retransmissions_before_timeout = times)
             .build()
             .unwrap();
         drop_if(&mut pair, Direction::ToClient, |datagram| {
@@ -188,13 +188,13 @@ fn a_repeated_hello_is_answered_at_once() {
 fn early_answers_are_few() {
     let mut pair = long_chain()
         .server_config(|config| {
-            config.handshake_early_retransmissions = 2;
+            config.handshake_retransmissions_before_timeout = 2;
             config.initial_rtt = secs(3);
         })
         .client_config(|config| {
             config.initial_pto = Some(millis(50));
             config.pto_backoff = 1.0;
-            config.handshake_early_retransmissions = 0;
+            config.handshake_retransmissions_before_timeout = 0;
         })
         .build()
         .unwrap();
@@ -261,7 +261,7 @@ fn haste_amplifies_nothing() {
             .link(link(10, 20).loss(LossModel::Bernoulli(0.3)))
             .both_configs(|config| {
                 config.handshake_pto_copies = 3;
-                config.handshake_early_retransmissions = 9;
+                config.handshake_retransmissions_before_timeout = 9;
                 config.initial_pto = Some(millis(60));
             })
             .server_settings(|server| {

@@ -74,7 +74,7 @@ impl Profile {
                 initial_rtt: Duration::from_millis(250),
                 initial_pto: Some(Duration::from_millis(500)),
                 pto_limit: Some(PtoLimit::default()),
-                handshake_early_retransmissions: 3,
+                handshake_retransmissions_before_timeout: 3,
                 keep_alive_interval: Some(Duration::from_secs(15)),
                 policies: Arc::new(Policies::reinjecting(AutoRecConfig::live())),
                 ..default

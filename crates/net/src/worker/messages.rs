@@ -69,7 +69,7 @@ impl Worker {
             }
             state.begin_migration(None);
             drop(state);
-            entry.shared.signals.life.notify_waiters();
+            entry.shared.signals.state.notify_waiters();
             self.table.mark(index);
         }
     }

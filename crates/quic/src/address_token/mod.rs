@@ -31,14 +31,14 @@ const KIND_RETRY: u8 = 0x52;
 /// Issued by `NEW_TOKEN`; valid for one later connection from the same IP address.
 const KIND_ADDRESS: u8 = 0x41;
 
-/// Longest token that is opened, bytes; those that we issue are shorter.
+/// Longest token that is opened, bytes; those that are issued are shorter.
 const MAX_LEN: usize = 256;
 /// Longest content: kind, time, version, address, port and two connection IDs.
 const MAX_CONTENT: usize = 1 + 8 + 4 + 16 + 2 + 2 * 21;
 
 /// What the token of a client's Initial proves.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum TokenVerdict {
+pub(crate) enum TokenStatus {
     /// Nothing: there is none, or it is unknown, expired, or of another address.
     Nothing,
     /// The client received a `NEW_TOKEN` frame at this IP address.
@@ -60,7 +60,7 @@ pub(crate) enum TokenVerdict {
     InvalidRetry,
 }
 
-impl TokenVerdict {
+impl TokenStatus {
     /// The token, if it validates the client's address.
     pub(crate) const fn validating(&self) -> Option<UnusedToken> {
         match self {
@@ -93,7 +93,7 @@ impl TokenVerdict {
         }
     }
 
-    /// The verdict on the same token once it has been used.
+    /// The status of the same token once it has been used.
     pub(crate) const fn once_used(self) -> Self {
         match self {
             Self::Address(_) => Self::UsedAddress,
@@ -128,7 +128,7 @@ pub(crate) struct TokenLifetimes {
     pub(crate) address: Duration,
 }
 
-/// Issues the tokens of Retry packets and judges those of Initials, for one endpoint.
+/// Issues the tokens of Retry packets and validates those of Initials, for one endpoint.
 #[derive(Debug)]
 pub(crate) struct TokenValidator {
     key: Arc<dyn EndpointKey>,
@@ -166,15 +166,15 @@ impl TokenValidator {
         })
     }
 
-    /// Judges the token of a client's Initial; an empty one proves nothing.
+    /// Validates the token of a client's Initial; an empty one proves nothing.
     pub(crate) fn check(
         &self,
         token: &[u8],
         presented: &Presented,
         lifetimes: &TokenLifetimes,
-    ) -> TokenVerdict {
+    ) -> TokenStatus {
         let Some((&kind, sealed)) = token.split_first() else {
-            return TokenVerdict::Nothing;
+            return TokenStatus::Nothing;
         };
         let content = || {
             (token.len() <= MAX_LEN)
@@ -185,25 +185,25 @@ impl TokenValidator {
             issued,
             hash: self.hasher.hash(token),
         };
-        let verdict = match kind {
+        let status = match kind {
             KIND_RETRY => content()
                 .and_then(|content| read_retry(&content, presented, lifetimes.retry))
-                .map_or(TokenVerdict::InvalidRetry, |(issued, original_dst_cid)| {
-                    TokenVerdict::Retry {
+                .map_or(TokenStatus::InvalidRetry, |(issued, original_dst_cid)| {
+                    TokenStatus::Retry {
                         token: unused(issued),
                         original_dst_cid,
                     }
                 }),
             KIND_ADDRESS => content()
                 .and_then(|content| read_address(&content, presented, lifetimes.address))
-                .map_or(TokenVerdict::Nothing, |issued| {
-                    TokenVerdict::Address(unused(issued))
+                .map_or(TokenStatus::Nothing, |issued| {
+                    TokenStatus::Address(unused(issued))
                 }),
-            _ => TokenVerdict::Nothing,
+            _ => TokenStatus::Nothing,
         };
-        match verdict.validating() {
-            Some(token) if self.used.contains(token.issued, token.hash) => verdict.once_used(),
-            _ => verdict,
+        match status.validating() {
+            Some(token) if self.used.contains(token.issued, token.hash) => status.once_used(),
+            _ => status,
         }
     }
 

@@ -83,7 +83,7 @@ pub struct TransportConfig {
     /// Times that handshake data is repeated before its timeout, because what the peer sends shows
     /// that it misses some; default 1 (RFC 9002, section 6.2.3), zero never. Each time needs another
     /// packet of the peer.
-    pub handshake_early_retransmissions: u8,
+    pub handshake_retransmissions_before_timeout: u8,
     /// Longest time an acknowledgement is held back; default 25 ms, below 2^14 ms.
     pub max_ack_delay: Duration,
     /// Scale of `ack_delay` on the wire, 0 to 20; default 3.

@@ -46,7 +46,7 @@ impl Connection {
         let Some(mut detection) = self.paths.loss_detection(id) else {
             return Ok(());
         };
-        let has_news = detection
+        let has_newly_acked = detection
             .on_ack(&context, ack, facts, rng)
             .map_err(|NeverSent| {
                 TransportError::new(
@@ -57,7 +57,7 @@ impl Connection {
         let Some(path) = self.paths.path_for(id).map(|path| path.id) else {
             return Ok(());
         };
-        if has_news {
+        if has_newly_acked {
             self.on_acked_and_lost(now, id, path);
         }
         if let Some(path) = self.paths.get_mut(path) {
@@ -83,7 +83,7 @@ impl Connection {
         if let Some(path) = self.paths.get(path) {
             if let (true, Some(largest)) = (id.is_data(), facts.acked.largest) {
                 let keys = self.handshake.keys_mut();
-                keys.on_acked(largest.number, &path.key_marks);
+                keys.on_acked(largest.number, &path.key_phase_numbers);
             }
             let cwnd = path.recovery.cwnd();
             self.streams

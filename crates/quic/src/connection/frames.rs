@@ -28,7 +28,7 @@ fn violation(reason: &'static str) -> TransportError {
 }
 
 /// The frames that Initial and Handshake packets may carry (RFC 9000, section 12.4, table 3).
-fn is_allowed_early(frame: &Frame<'_>) -> bool {
+fn is_allowed_in_handshake(frame: &Frame<'_>) -> bool {
     matches!(
         frame,
         Frame::Padding { .. }
@@ -73,7 +73,9 @@ impl Connection {
             let allowed = match level {
                 EncryptionLevel::OneRtt => true,
                 EncryptionLevel::ZeroRtt => establishment::is_allowed(&frame),
-                EncryptionLevel::Initial | EncryptionLevel::Handshake => is_allowed_early(&frame),
+                EncryptionLevel::Initial | EncryptionLevel::Handshake => {
+                    is_allowed_in_handshake(&frame)
+                }
             };
             if !allowed {
                 return Err(
@@ -133,7 +135,9 @@ impl Connection {
             }
             Frame::HandshakeDone => self.on_handshake_done(now),
             Frame::Feedback(feedback) => self.on_feedback(now, origin.path, &feedback),
-            Frame::AckFrequency(wish) => self.policies.ack_granted.on_frame(&wish),
+            Frame::AckFrequency(requested) => {
+                self.policies.ack_frequency_received.on_frame(&requested)
+            }
             Frame::ImmediateAck => self.on_immediate_ack(now, origin.path),
             Frame::Datagram { data } => {
                 if self.datagrams.receive(frame_type, data)? {
@@ -173,7 +177,7 @@ impl Connection {
 
     /// The peer asks for an acknowledgement at once (draft-ietf-quic-ack-frequency).
     fn on_immediate_ack(&mut self, now: Instant, path: PathId) -> Result<(), TransportError> {
-        self.policies.ack_granted.check_offered()?;
+        self.policies.ack_frequency_received.check_offered()?;
         if let Some(path) = self.paths.get_mut(path) {
             path.space.received.require_ack(now);
         }
@@ -220,7 +224,7 @@ impl Connection {
         self.terminate(now, Termination::Draining { reason });
     }
 
-    /// After we closed, only the peer's close still counts: it ends the exchange.
+    /// In the closing state, only the peer's close still counts: it ends the exchange.
     pub(super) fn on_payload_after_close(&mut self, now: Instant, payload: &[u8]) {
         let closes = FrameIter::new(payload)
             .map_while(Result::ok)

@@ -29,7 +29,7 @@ use crate::connection_setup::ConnectionSetup;
 use crate::control::Control;
 use crate::datagrams::Datagrams;
 use crate::fates::Fates;
-use crate::handshake::{Handshake, KeyMarks};
+use crate::handshake::{Handshake, KeyPhaseNumbers};
 use crate::path::{
     AckedDatagramSize, Amplification, CandidatePaths, Ecn, LocalCids, Mtu, NetworkPath, PathCids,
     PathResponseLimit, PathResponses, PathSet, PathState, RemoteCids, Spin, Validation,
@@ -137,7 +137,7 @@ impl Connection {
         if !self.monitor.is_observed() {
             return;
         }
-        self.streams.record_lives();
+        self.streams.record_lifetimes();
         let beginning = Beginning {
             identity: &self.identity,
             handshake: &self.handshake,
@@ -245,11 +245,11 @@ fn initial_path(now: Instant, setup: &ConnectionSetup, random: &mut Random) -> P
         cids: PathCids {
             local: local_cids,
             remote: RemoteCids::new(setup.remote_cid, config.active_connection_id_limit),
-            reached_by: setup.local_cid,
+            last_dst_cid: setup.local_cid,
             needs_fresh_remote: false,
         },
         space: Space::new(),
-        key_marks: KeyMarks::default(),
+        key_phase_numbers: KeyPhaseNumbers::default(),
         recovery,
         pacing_until: None,
         last_received: None,

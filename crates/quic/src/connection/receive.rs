@@ -187,13 +187,13 @@ impl Connection {
         let is_in_use = origin.address.matches(&path.network.address);
         if is_in_use {
             // What the peer uses there distinguishes a deliberate change of path from a NAT rebinding.
-            path.cids.reached_by = origin.dst_cid;
+            path.cids.last_dst_cid = origin.dst_cid;
             if newest {
                 path.network.spin.on_newest(header.spin);
             }
         }
-        let has_doubtful = path.network.candidates.in_role(Role::Doubtful).is_some();
-        if newest && !content.only_probing && (!is_in_use || has_doubtful) {
+        let has_unanswered = path.network.candidates.in_role(Role::Unanswered).is_some();
+        if newest && !content.only_probing && (!is_in_use || has_unanswered) {
             let packet = arrival(origin);
             self.with_migration(now, origin.path, |migration| migration.follow_peer(&packet));
         }

@@ -174,7 +174,7 @@ impl Connection {
             };
             self.monitor.observe(now, &observation);
         }
-        if self.paths.are_neglected() {
+        if self.paths.has_unresponsive_peer() {
             return Err(TransportError::new(
                 ErrorCode::PROTOCOL_VIOLATION,
                 "the peer sends, but acknowledges nothing",

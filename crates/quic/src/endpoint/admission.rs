@@ -19,7 +19,7 @@ use super::close::Refusal;
 use super::routing::ConnectionHandle;
 use super::shares::ClientShares;
 use super::{Endpoint, Routed, dropped, parameters, respond};
-use crate::address_token::{Presented, TokenLifetimes, TokenVerdict};
+use crate::address_token::{Presented, TokenLifetimes, TokenStatus};
 use crate::cid::{FIRST_DST_CID_LEN, random_cid};
 use crate::config::{AcceptDecision, Incoming};
 use crate::config::{EarlyData, RetryPolicy, ServerConfig, TransportConfig};
@@ -43,7 +43,7 @@ struct Attempt<'a> {
     retry_required: bool,
     header: PartialHeader,
     datagram: &'a [u8],
-    token: TokenVerdict,
+    token: TokenStatus,
 }
 
 impl Attempt<'_> {
@@ -141,7 +141,7 @@ impl Endpoint {
         header: &PartialHeader,
         datagram: &[u8],
         server: &ServerConfig,
-    ) -> TokenVerdict {
+    ) -> TokenStatus {
         let presented = Presented {
             now,
             remote: meta.remote,
@@ -149,9 +149,9 @@ impl Endpoint {
             dst_cid: header.dst_cid,
         };
         let token = datagram.get(header.token.clone()).unwrap_or_default();
-        let verdict = self.tokens.check(token, &presented, &lifetimes(server));
-        self.stats.used_tokens += u64::from(verdict.is_used());
-        verdict
+        let status = self.tokens.check(token, &presented, &lifetimes(server));
+        self.stats.used_tokens += u64::from(status.is_used());
+        status
     }
 
     /// What the accept policy decides, if the server has one.
@@ -255,7 +255,7 @@ impl Endpoint {
 
     /// Why the connection is refused, if it is, apart from shares of the client's address; counted.
     fn refusal(&mut self, attempt: &Attempt<'_>) -> Option<ErrorCode> {
-        if attempt.token == TokenVerdict::InvalidRetry {
+        if attempt.token == TokenStatus::InvalidRetry {
             self.stats.invalid_tokens += 1;
             return Some(ErrorCode::INVALID_TOKEN);
         }

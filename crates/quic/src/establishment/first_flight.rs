@@ -23,7 +23,7 @@ pub(crate) enum ServerAnswer {
     Retry,
     /// A first flight of another version is sent. Early data are of no use there.
     OtherVersion,
-    /// The server supports none of our versions.
+    /// The server supports none of this end's versions.
     NoCommonVersion,
 }
 
@@ -91,8 +91,8 @@ impl FirstFlight<'_> {
         ServerAnswer::Retry
     }
 
-    /// A Version Negotiation packet: begin again in another version, or close (RFC 9368, section 2.1),
-    /// unless it is a forgery that lists our version.
+    /// A Version Negotiation packet: restart in another version, or close (RFC 9368, section 2.1),
+    /// unless it is a forgery that lists the version in use.
     fn on_version_negotiation(
         &mut self,
         header: &PartialHeader,
@@ -100,10 +100,10 @@ impl FirstFlight<'_> {
     ) -> Result<ServerAnswer, TransportError> {
         let is_first = self.before_first_packet().is_some();
         let path = self.paths.initial();
-        let answers_us = is_first
+        let answers_this_end = is_first
             && header.src_cid == path.cids.remote.current()
             && header.dst_cid == path.cids.local.first();
-        let restart = if answers_us {
+        let restart = if answers_this_end {
             let offered: Vec<u32> = header.supported_versions(packet).collect();
             let restart = self.handshake.on_version_negotiation(&offered);
             if restart != Restart::Ignored {
@@ -121,7 +121,7 @@ impl FirstFlight<'_> {
             Restart::With(version) => {
                 self.monitor
                     .observe(self.now, &Observation::VersionTried { version });
-                self.begin_again(version)?;
+                self.restart_in_version(version)?;
                 Ok(ServerAnswer::OtherVersion)
             }
         }
@@ -130,7 +130,7 @@ impl FirstFlight<'_> {
     /// Sends a first flight of `version` to a server that doesn't support the first one. To the server it
     /// is a new connection, hence another random destination and no token: tokens belong to a version
     /// (RFC 9369, section 5).
-    fn begin_again(&mut self, version: u32) -> Result<(), TransportError> {
+    fn restart_in_version(&mut self, version: u32) -> Result<(), TransportError> {
         self.lifecycle.on_received(self.now);
         self.abandon();
         let first_dst = random_cid(&mut self.identity.random.generator, FIRST_DST_CID_LEN);

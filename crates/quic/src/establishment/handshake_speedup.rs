@@ -25,7 +25,7 @@ pub(crate) struct HandshakeSpeedup {
 impl HandshakeSpeedup {
     pub(crate) fn new(config: &TransportConfig) -> Self {
         Self {
-            retransmissions_left: config.handshake_early_retransmissions,
+            retransmissions_left: config.handshake_retransmissions_before_timeout,
             copies: [0; 2],
         }
     }

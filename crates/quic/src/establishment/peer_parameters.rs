@@ -39,7 +39,9 @@ impl PeerParameters<'_> {
         verify_connection_ids(self.identity, start, peer)?;
         self.streams.set_peer_parameters(peer);
         self.datagrams.set_peer_limit(peer.max_datagram_frame_size);
-        self.policies.ack_asked.set_peer_min(peer.min_ack_delay);
+        self.policies
+            .ack_frequency_sent
+            .set_peer_min(peer.min_ack_delay);
         if let Some(feedback) = &mut self.policies.feedback {
             feedback.set_peer_limit(peer.max_feedback_size);
         }

@@ -145,7 +145,7 @@ impl Fates<'_> {
             return;
         };
         let reinjector = &self.policies.reinjector;
-        let verdict = CarrierFate {
+        let carrier_fate = CarrierFate {
             now: self.now,
             carrier: Carrier {
                 path,
@@ -173,7 +173,7 @@ impl Fates<'_> {
                     ..
                 } => {
                     let range = offset..offset + u64::from(len);
-                    self.streams.gather_fate(run, &verdict, id, range, fin);
+                    self.streams.gather_fate(run, &carrier_fate, id, range, fin);
                 }
                 Carried::Datagram { key } => self.datagrams.on_frame_fate(key, fate),
                 Carried::Control { key, version } => {
@@ -237,7 +237,7 @@ impl Fates<'_> {
             let observation = Observation::DatagramFate { key, fate };
             self.monitor.observe(self.now, &observation);
         }
-        while let Some((id, begins)) = self.streams.poll_life() {
+        while let Some((id, begins)) = self.streams.poll_lifetime() {
             let observation = if begins {
                 Observation::StreamOpened { id }
             } else {
@@ -276,7 +276,7 @@ fn on_control_fate(
     }
     if control.on_frame_fate(key, version, fate) {
         match key {
-            ControlKey::AckFrequency => policies.ack_asked.on_acked(),
+            ControlKey::AckFrequency => policies.ack_frequency_sent.on_acked(),
             key => streams.on_control_acked(key),
         }
     }

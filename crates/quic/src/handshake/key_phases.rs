@@ -12,11 +12,11 @@ use crate::idle_memory::IdleMemory;
 /// Packets of each key that are left to the closing period, in which answers get ever rarer.
 const RESERVED_FOR_CLOSING: u64 = 64;
 
-/// Packet numbers of one path that matter to the current key phase: the phase is the connection's, the
+/// Packet numbers that delimit the current key phase on one path: the phase is the connection's, the
 /// numbers are the path's.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct KeyMarks {
-    /// The key phase that they are about, counted in key updates; others have no marks yet.
+pub(crate) struct KeyPhaseNumbers {
+    /// The key phase that they are about, counted in key updates; others have no numbers yet.
     generation: u64,
     /// Lowest packet number received in that phase, [`NONE`] before the first; packets below it may
     /// belong to the previous phase.
@@ -25,10 +25,10 @@ pub(crate) struct KeyMarks {
     first_sent: u64,
 }
 
-/// Larger than every packet number: small, since each path has marks.
+/// Larger than every packet number: small, since each path has these numbers.
 const NONE: u64 = u64::MAX;
 
-impl Default for KeyMarks {
+impl Default for KeyPhaseNumbers {
     fn default() -> Self {
         Self {
             generation: 0,
@@ -38,8 +38,8 @@ impl Default for KeyMarks {
     }
 }
 
-impl KeyMarks {
-    /// The marks of phase `generation`.
+impl KeyPhaseNumbers {
+    /// The numbers of phase `generation`.
     fn of(&mut self, generation: u64) -> &mut Self {
         if self.generation != generation {
             *self = Self {
@@ -62,12 +62,12 @@ impl KeyMarks {
 /// What begins a key phase.
 #[derive(Debug)]
 pub(crate) enum UpdateCause<'a> {
-    /// We initiate the key update.
+    /// This end initiates the key update.
     Local,
-    /// The peer did, with packet `number` of the path with these marks.
+    /// The peer did, with packet `number` of the path with these phase_numbers.
     Remote {
         number: PacketNumber,
-        marks: &'a mut KeyMarks,
+        phase_numbers: &'a mut KeyPhaseNumbers,
         /// Until then old receive keys are kept.
         keep_until: Instant,
     },
@@ -168,14 +168,14 @@ impl KeyPhases {
         self.keys.as_ref().map(|keys| &*keys.header.remote)
     }
 
-    /// The keys that protect packet `number` of the path with these marks, which counts as sent.
+    /// The keys that protect packet `number` of the path with these phase_numbers, which counts as sent.
     pub(super) fn sealing(
         &mut self,
         number: PacketNumber,
-        marks: &mut KeyMarks,
+        phase_numbers: &mut KeyPhaseNumbers,
     ) -> Option<(&dyn HeaderKey, &dyn PacketKey)> {
         let keys = self.keys.as_ref()?;
-        marks.of(self.generation).on_sent(number);
+        phase_numbers.of(self.generation).on_sent(number);
         self.sealed += 1;
         Some((&*keys.header.local, &*keys.current.local))
     }
@@ -184,25 +184,25 @@ impl KeyPhases {
     pub(super) fn open(
         &mut self,
         PacketName { path, number, .. }: PacketName,
-        marks: &mut KeyMarks,
+        phase_numbers: &mut KeyPhaseNumbers,
         key_phase: bool,
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<Opened, OpenError> {
         let keys = self.keys.as_ref().ok_or(OpenError::NoKeys)?;
-        let marks = marks.of(self.generation);
+        let phase_numbers = phase_numbers.of(self.generation);
         if key_phase == self.phase {
             let Ok(len) = keys.current.remote.decrypt(path, number, header, payload) else {
                 return Err(OpenError::Inauthentic);
             };
             let is_first = !std::mem::replace(&mut self.phase_received, true);
-            marks.on_received(number);
+            phase_numbers.on_received(number);
             return Ok(Opened {
                 phase_confirmed: is_first && self.previous.is_some(),
                 ..Opened::plain(len)
             });
         }
-        let is_old = number.get() < marks.first_received;
+        let is_old = number.get() < phase_numbers.first_received;
         if let (true, Some(previous)) = (is_old, &self.previous) {
             let opened = previous.key.decrypt(path, number, header, payload);
             return opened
@@ -216,11 +216,11 @@ impl KeyPhases {
             return Err(OpenError::Inauthentic);
         };
         if is_old && self.phase_received {
-            // Newer keys on an older packet number: the peer went back and forth.
+            // A newer key phase on a lower packet number.
             return Err(OpenError::KeyUpdate);
         }
         if self.phase_received && self.sealed == 0 {
-            // It has had no acknowledgement under the current keys, for we have sent nothing under
+            // It has had no acknowledgement under the current keys, for this end has sent nothing under
             // them: a second update must wait for one (RFC 9001, section 6.2).
             return Err(OpenError::KeyUpdate);
         }
@@ -230,10 +230,10 @@ impl KeyPhases {
         })
     }
 
-    /// A packet of the path with these marks was acknowledged.
-    pub(super) fn on_acked(&mut self, largest: PacketNumber, marks: &KeyMarks) {
-        let is_current = marks.generation == self.generation;
-        if is_current && largest.get() >= marks.first_sent {
+    /// A packet of the path with these numbers was acknowledged.
+    pub(super) fn on_acked(&mut self, largest: PacketNumber, phase_numbers: &KeyPhaseNumbers) {
+        let is_current = phase_numbers.generation == self.generation;
+        if is_current && largest.get() >= phase_numbers.first_sent {
             self.phase_acked = true;
         }
     }
@@ -278,10 +278,10 @@ impl KeyPhases {
             UpdateCause::Local => false,
             UpdateCause::Remote {
                 number,
-                marks,
+                phase_numbers,
                 keep_until,
             } => {
-                marks.of(self.generation).on_received(number);
+                phase_numbers.of(self.generation).on_received(number);
                 discard_at = Some(keep_until);
                 true
             }

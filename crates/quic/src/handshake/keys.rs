@@ -12,7 +12,7 @@ use crate::crypto::{
     ApplicationKeys, CryptoError, EarlyKeys, EncryptionLevel, HeaderKey, KeyPair, Keys, PacketKey,
 };
 
-use super::key_phases::{KeyMarks, KeyPhases, UpdateCause};
+use super::key_phases::{KeyPhaseNumbers, KeyPhases, UpdateCause};
 use crate::error::TransportError;
 use crate::idle_memory::IdleMemory;
 
@@ -246,10 +246,10 @@ impl Protection {
         }
     }
 
-    /// A 1-RTT packet of the path with these marks was acknowledged.
-    pub(crate) fn on_acked(&mut self, largest: PacketNumber, marks: &KeyMarks) {
+    /// A 1-RTT packet of the path with these phase_numbers was acknowledged.
+    pub(crate) fn on_acked(&mut self, largest: PacketNumber, phase_numbers: &KeyPhaseNumbers) {
         if let Some(keys) = &mut self.one_rtt {
-            keys.on_acked(largest, marks);
+            keys.on_acked(largest, phase_numbers);
         }
     }
 
@@ -355,12 +355,12 @@ impl<'a> ActiveKeys<'a> {
         true
     }
 
-    /// Opens a packet whose header protection is removed. `key_phase` is its key-phase bit, `marks` are
+    /// Opens a packet whose header protection is removed. `key_phase` is its key-phase bit, `phase_numbers` are
     /// those of its path.
     pub(crate) fn open(
         &mut self,
         name: PacketName,
-        marks: &mut KeyMarks,
+        phase_numbers: &mut KeyPhaseNumbers,
         key_phase: bool,
         header: &[u8],
         payload: &mut [u8],
@@ -369,7 +369,7 @@ impl<'a> ActiveKeys<'a> {
         let key = match name.level {
             EncryptionLevel::OneRtt => {
                 let keys = protection.one_rtt.as_mut().ok_or(OpenError::NoKeys)?;
-                return match keys.open(name, marks, key_phase, header, payload) {
+                return match keys.open(name, phase_numbers, key_phase, header, payload) {
                     Err(OpenError::Inauthentic) => Err(protection.on_inauthentic(name.level)),
                     opened => opened,
                 };
@@ -399,7 +399,7 @@ impl<'a> ActiveKeys<'a> {
     pub(crate) fn seal(
         &mut self,
         name: PacketName,
-        marks: &mut KeyMarks,
+        phase_numbers: &mut KeyPhaseNumbers,
         pn_offset: usize,
         header_len: usize,
         packet: &mut [u8],
@@ -408,9 +408,8 @@ impl<'a> ActiveKeys<'a> {
         let keys: Option<(&dyn HeaderKey, &dyn PacketKey)> = match name.level {
             EncryptionLevel::Initial => protection.initial.as_deref().map(local),
             EncryptionLevel::Handshake => protection.handshake.as_deref().map(local),
-            EncryptionLevel::OneRtt => {
-                (protection.one_rtt.as_mut()).and_then(|keys| keys.sealing(name.number, marks))
-            }
+            EncryptionLevel::OneRtt => (protection.one_rtt.as_mut())
+                .and_then(|keys| keys.sealing(name.number, phase_numbers)),
             EncryptionLevel::ZeroRtt => (protection.zero_rtt.as_ref())
                 .map(|zero_rtt| (&*zero_rtt.keys.header, &*zero_rtt.keys.packet)),
         };

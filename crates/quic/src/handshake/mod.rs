@@ -10,7 +10,7 @@ mod opening;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use key_phases::{KeyMarks, UpdateCause};
+pub(crate) use key_phases::{KeyPhaseNumbers, UpdateCause};
 pub(crate) use keys::{ActiveKeys, KeysUnavailable, OpenError, Opened, PacketName, Protection};
 pub(crate) use negotiation::{Negotiation, Restart};
 pub(crate) use opening::{Crypto, Grease, Opening, reserved_version};

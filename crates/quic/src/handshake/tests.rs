@@ -2,7 +2,7 @@
 
 use swiftwater_units::{PacketNumber, PathId};
 
-use super::key_phases::{KeyMarks, UpdateCause};
+use super::key_phases::{KeyPhaseNumbers, UpdateCause};
 use super::keys::{ActiveKeys, KeysUnavailable, OpenError, PacketName, Protection};
 use crate::crypto::{
     ApplicationKeys, CryptoError, EncryptionLevel, HeaderKey, KeyPair, Keys, PacketKey,
@@ -75,10 +75,10 @@ fn keys() -> Keys {
     }
 }
 
-/// A connection's keys, and the marks of its only path.
+/// A connection's keys, and the phase_numbers of its only path.
 struct Subject {
     protection: Protection,
-    marks: KeyMarks,
+    phase_numbers: KeyPhaseNumbers,
 }
 
 impl Subject {
@@ -87,7 +87,7 @@ impl Subject {
         protection.install(EncryptionLevel::OneRtt, keys(), Some(packet_keys()));
         Self {
             protection,
-            marks: KeyMarks::default(),
+            phase_numbers: KeyPhaseNumbers::default(),
         }
     }
 
@@ -95,7 +95,7 @@ impl Subject {
         let mut packet = [1; 40];
         ActiveKeys::new(&mut self.protection)?.seal(
             name(level, number),
-            &mut self.marks,
+            &mut self.phase_numbers,
             1,
             3,
             &mut packet,
@@ -107,13 +107,13 @@ impl Subject {
         let keys = ActiveKeys::new(&mut self.protection);
         let name = name(level, number);
         keys.map_err(|KeysUnavailable| OpenError::NoKeys)
-            .and_then(|mut keys| keys.open(name, &mut self.marks, false, &[], &mut payload))
+            .and_then(|mut keys| keys.open(name, &mut self.phase_numbers, false, &[], &mut payload))
             .err()
     }
 
     fn acked(&mut self, number: u64) {
         self.protection
-            .on_acked(PacketNumber::new(number), &self.marks);
+            .on_acked(PacketNumber::new(number), &self.phase_numbers);
     }
 
     fn update(&mut self) {

@@ -6,7 +6,7 @@ use super::{Arrival, Migration, Moved};
 
 impl Migration<'_> {
     /// The newest packet came with more than probing frames: the peer is where it came from, and not on
-    /// a doubtful path.
+    /// a path whose validation failed.
     pub(crate) fn follow_peer(&mut self, packet: &Arrival) {
         if self.identity.side.is_client() {
             // A client chooses its path itself, and a server never moves.
@@ -14,32 +14,32 @@ impl Migration<'_> {
         }
         let (from, current) = (packet.address, self.path.network.address);
         if current.matches(&from) {
-            return self.drop_doubtful_but(packet);
+            return self.drop_unanswered_except(packet);
         }
-        let ours_differs = !from.local.matches(&current.local);
-        if ours_differs
+        let local_differs = !from.local.matches(&current.local);
+        if local_differs
             && self.identity.is_at_preferred_address(&current)
             && !self.identity.is_at_preferred_address(&from)
         {
             // Once a client is at the preferred address, what comes to the old one is late.
             return;
         }
-        self.drop_doubtful_but(packet);
+        self.drop_unanswered_except(packet);
         match self.path.network.candidates.find(&from) {
-            Some(at) => self.follow_to_candidate(packet, at, ours_differs),
-            None => self.follow_to_new(packet, ours_differs),
+            Some(at) => self.follow_to_candidate(packet, at, local_differs),
+            None => self.follow_to_new(packet, local_differs),
         }
     }
 
-    /// The peer has shown itself: a doubtful path to another address is abandoned.
-    fn drop_doubtful_but(&mut self, packet: &Arrival) {
-        if let Some(at) = (self.path.network.candidates).doubtful_besides(&packet.address) {
+    /// A non-probing packet shows the peer's address: a path to another one whose validation failed is abandoned.
+    fn drop_unanswered_except(&mut self, packet: &Arrival) {
+        if let Some(at) = (self.path.network.candidates).unanswered_besides(&packet.address) {
             self.drop_candidate(at);
         }
     }
 
     /// The peer sends from the address of candidate path `at`.
-    fn follow_to_candidate(&mut self, packet: &Arrival, at: usize, ours_differs: bool) {
+    fn follow_to_candidate(&mut self, packet: &Arrival, at: usize, local_differs: bool) {
         let Some(candidate) = self.path.network.candidates.get_mut(at) else {
             return;
         };
@@ -47,8 +47,8 @@ impl Migration<'_> {
         match candidate.role {
             // The peer is back; or it never left, and the move was a forgery.
             Role::Previous => self.switch_to(at, None),
-            _ if ours_differs && candidate.validation.is_running() => {
-                candidate.role = Role::Awaited;
+            _ if local_differs && candidate.validation.is_running() => {
+                candidate.role = Role::PeerMoved;
             }
             _ => {
                 self.switch_to(at, None);
@@ -65,11 +65,11 @@ impl Migration<'_> {
     }
 
     /// The peer sends from an address of which nothing is known.
-    fn follow_to_new(&mut self, packet: &Arrival, ours_differs: bool) {
-        let role = if ours_differs {
+    fn follow_to_new(&mut self, packet: &Arrival, local_differs: bool) {
+        let role = if local_differs {
             // A server answers from its old address until the new one is validated (section
             // 9.6.1).
-            Role::Awaited
+            Role::PeerMoved
         } else {
             Role::Probed
         };
@@ -97,7 +97,7 @@ impl Migration<'_> {
     fn add_from_peer(&mut self, packet: &Arrival, role: Role, is_probe: bool) -> Option<usize> {
         let path = &mut *self.path;
         let (from, current) = (packet.address, path.network.address);
-        let is_deliberate = packet.dst_cid != path.cids.reached_by;
+        let is_deliberate = packet.dst_cid != path.cids.last_dst_cid;
         let cid = if is_deliberate || !from.is_same_host(&current) {
             path.cids.remote.assign()
         } else {

@@ -97,8 +97,8 @@ impl Migration<'_> {
     }
 
     /// Makes candidate path `at` the one in use; `rtt` is the time that its validation took, if it is
-    /// known. The path in use so far is kept as the previous one if it was validated: only such a one is
-    /// worth going back to.
+    /// known. The path in use so far is kept as the previous one if it was validated: only such a one may be
+    /// reverted to (section 9.3.2).
     fn switch_to(&mut self, at: usize, rtt: Option<Duration>) {
         let previous = self.exchange(at, rtt);
         if !previous.amplification.is_validated() {
@@ -197,7 +197,8 @@ impl Migration<'_> {
             let is_lost = |sequence| !path.cids.remote.is_assigned(sequence);
             if candidate.cid.is_some_and(|cid| is_lost(cid.sequence)) {
                 candidate.cid = path.cids.remote.assign();
-                // A retreat must stay possible, with the ID in use if there is no other.
+                // Reverting to the previous path (section 9.3.2) must stay possible, with the ID in use if there
+                // is no other.
                 if candidate.cid.is_none() && candidate.role != Role::Previous {
                     self.fail_candidate(at);
                     continue;

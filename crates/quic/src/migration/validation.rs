@@ -74,13 +74,13 @@ impl Migration<'_> {
             candidate.stand_by(self.now);
         }
         self.observe_validated(address, answered);
-        if !answered.complete && role != Role::Doubtful {
+        if !answered.complete && role != Role::Unanswered {
             return;
         }
         match role {
             Role::Chosen | Role::Preferred => self.arrive(at, answered.rtt),
-            // The peer's packets were followed to a doubtful path before: its address is enough.
-            Role::Awaited | Role::Doubtful => {
+            // The peer's packets were followed to an unanswered path before: its address is enough.
+            Role::PeerMoved | Role::Unanswered => {
                 self.switch_to(at, Some(answered.rtt));
                 self.validate_previous();
                 self.facts.moved = Some(Moved::Peer(address.remote));
@@ -118,7 +118,7 @@ impl Migration<'_> {
             match candidate.role {
                 Role::Previous => failed &= is_settled,
                 // For longer each time, as long as the connection lasts.
-                Role::Doubtful if failed => {
+                Role::Unanswered if failed => {
                     candidate.validation.start(pto);
                     failed = false;
                 }
@@ -135,7 +135,7 @@ impl Migration<'_> {
         }
     }
 
-    /// The path in use didn't answer a full challenge: back to the previous one, or the end (sections
+    /// The path in use didn't answer a full challenge: this end reverts to the previous one, or closes (sections
     /// 9.3.2 and 14.2).
     fn on_validation_failed(&mut self) {
         let network = &self.path.network;
@@ -162,7 +162,7 @@ impl Migration<'_> {
             if is_known {
                 self.switch_to(previous, None);
             } else {
-                self.retreat(previous);
+                self.revert_to(previous);
             }
         } else if is_known {
             self.facts.failure = Some(PathFailure::TooNarrow);
@@ -182,19 +182,19 @@ impl Migration<'_> {
         path.space.ping = true;
     }
 
-    /// The path in use did not answer: a server goes back to the previous path (section 9.3.2). That
+    /// The path in use did not answer: a server reverts to the previous path (section 9.3.2). That
     /// the address is not the peer's is not certain, though, as challenges and responses may all have
     /// been lost; and a peer that only receives would never show itself again. So the path is
     /// validated on, within its anti-amplification limit, until it answers or a non-probing packet
     /// shows that the peer is elsewhere.
-    fn retreat(&mut self, previous: usize) {
+    fn revert_to(&mut self, previous: usize) {
         let validation = std::mem::take(&mut self.path.network.validation);
-        let mut doubtful = self.exchange(previous, None);
-        doubtful.role = Role::Doubtful;
-        doubtful.expires_at = None;
-        doubtful.validation = validation;
-        doubtful.validation.start(self.probing_pto());
-        self.path.network.candidates.push(doubtful);
+        let mut unanswered = self.exchange(previous, None);
+        unanswered.role = Role::Unanswered;
+        unanswered.expires_at = None;
+        unanswered.validation = validation;
+        unanswered.validation.start(self.probing_pto());
+        self.path.network.candidates.push(unanswered);
         // A peer that never left answers with a non-probing packet.
         self.path.space.ping = true;
     }

@@ -75,11 +75,11 @@ impl Monitor {
         };
         self.last_reported.need().remote_cid = Some(remote_cid);
         self.observe(now, &started);
-        let ours = Observation::Parameters {
+        let local = Observation::Parameters {
             owner: Owner::Local,
             parameters,
         };
-        self.observe(now, &ours);
+        self.observe(now, &local);
         let recovery = &path.recovery;
         let parameters = Observation::RecoveryParameters {
             path: path.id,
@@ -131,11 +131,11 @@ impl Monitor {
         if let Some(parameters) = handshake.peer_parameters()
             && !std::mem::replace(&mut self.last_reported.need().peer_parameters, true)
         {
-            let theirs = Observation::Parameters {
+            let remote = Observation::Parameters {
                 owner: Owner::Remote,
                 parameters,
             };
-            self.observe(now, &theirs);
+            self.observe(now, &remote);
             if let Some(protocol) = handshake.session().and_then(|session| session.alpn()) {
                 self.observe(now, &Observation::Alpn { protocol });
             }
@@ -264,7 +264,7 @@ impl Monitor {
 
     /// Shows the observer what validation has found out about ECN.
     pub(crate) fn report_ecn(&mut self, now: Instant, path: &mut PathState) {
-        if let Some(state) = path.network.ecn.take_news() {
+        if let Some(state) = path.network.ecn.take_change() {
             let path = path.id;
             self.observe(now, &Observation::EcnUpdated { path, state });
         }

@@ -30,17 +30,17 @@ pub(crate) enum Role {
     Preferred,
     /// The peer probes from there.
     Probed,
-    /// The peer has moved there; we follow once it is validated.
-    Awaited,
+    /// The peer has moved there; the path is taken into use once it is validated.
+    PeerMoved,
     /// The peer's latest non-probing packet came from there, but path validation failed: the
-    /// path before is in use again, and this one is validated on and on, since the peer may have no
-    /// other and nothing to send.
-    Doubtful,
+    /// previous path is in use again (section 9.3.2), and this one is validated on, since the peer may
+    /// have no other and nothing to send.
+    Unanswered,
     /// The path in use before.
     Previous,
 }
 
-/// What a path knew when it was left, in case that the move turns out to be a mistake.
+/// The state of a path when it was left, for the case that it is reverted to (section 9.3.2).
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) recovery: PathRecovery,
@@ -54,12 +54,13 @@ pub(crate) struct CandidatePath {
     pub(crate) address: Address,
     pub(crate) role: Role,
     /// The peer's connection ID for it; `None` if it shares that of the path in use, because the
-    /// peer gave no other and didn't change ours either.
+    /// peer gave no other and didn't change its destination connection ID either.
     pub(crate) cid: Option<RemoteCid>,
     pub(crate) amplification: Amplification,
     pub(crate) validation: Validation,
     pub(crate) responses: PathResponses,
-    /// When it is abandoned; `None` while it is being validated or may be needed for a retreat.
+    /// When it is abandoned; `None` while it is being validated, or while this end may
+    /// revert to it (section 9.3.2).
     pub(crate) expires_at: Option<Instant>,
     pub(crate) kept: Option<Box<Kept>>,
 }
@@ -127,9 +128,9 @@ impl CandidatePaths {
         self.paths.iter().position(|path| path.role == role)
     }
 
-    /// Where the doubtful path is, if it leads elsewhere than to `address`.
-    pub(crate) fn doubtful_besides(&self, address: &Address) -> Option<usize> {
-        let at = self.in_role(Role::Doubtful)?;
+    /// Where the path is whose validation failed, if it leads elsewhere than to `address`.
+    pub(crate) fn unanswered_besides(&self, address: &Address) -> Option<usize> {
+        let at = self.in_role(Role::Unanswered)?;
         (self.find(address) != Some(at)).then_some(at)
     }
 
@@ -144,7 +145,7 @@ impl CandidatePaths {
         }
     }
 
-    /// A return to the previous path is no longer needed: it ends at `expiry`.
+    /// The previous path will not be reverted to: it ends at `expiry`.
     pub(crate) fn expire_previous(&mut self, expiry: Instant) {
         let previous = self.iter_mut().filter(|path| path.role == Role::Previous);
         for path in previous {

@@ -50,7 +50,7 @@ pub(crate) struct Ecn {
     /// Of 1-RTT packets.
     marks: Marks,
     /// Of Initial and Handshake packets.
-    early_marks: LazyBox<[Marks; 2]>,
+    handshake_marks: LazyBox<[Marks; 2]>,
     /// Acknowledgements of unmarked packets alone, since the test packets are out.
     unmarked_acks: u64,
     /// The state that was emitted last.
@@ -87,7 +87,7 @@ impl Ecn {
                 EctCodepoint::NotEct | EctCodepoint::Ect0 => EcnCodepoint::Ect0,
             },
             marks: Marks::default(),
-            early_marks: LazyBox::default(),
+            handshake_marks: LazyBox::default(),
             unmarked_acks: 0,
             emitted: (state == State::Failed).then_some(EcnState::Failed),
             stale: false,
@@ -109,7 +109,7 @@ impl Ecn {
     ) -> Self {
         let mut new = Self {
             marks: self.marks,
-            early_marks: std::mem::take(&mut self.early_marks),
+            handshake_marks: std::mem::take(&mut self.handshake_marks),
             emitted: self.emitted,
             ce_total: self.ce_total,
             stale: true,
@@ -140,13 +140,13 @@ impl Ecn {
 
     /// The handshake is confirmed: no packet of its levels is acknowledged from now on.
     pub(crate) fn on_handshake_confirmed(&mut self) {
-        self.early_marks.release();
+        self.handshake_marks.release();
     }
 
     fn marks_of(&mut self, level: EncryptionLevel) -> &mut Marks {
         match level.space() {
-            EncryptionLevel::Initial => &mut self.early_marks.need()[0],
-            EncryptionLevel::Handshake => &mut self.early_marks.need()[1],
+            EncryptionLevel::Initial => &mut self.handshake_marks.need()[0],
+            EncryptionLevel::Handshake => &mut self.handshake_marks.need()[1],
             EncryptionLevel::ZeroRtt | EncryptionLevel::OneRtt => &mut self.marks,
         }
     }
@@ -173,7 +173,7 @@ impl Ecn {
     }
 
     /// The state, if it has changed since this was asked last.
-    pub(crate) fn take_news(&mut self) -> Option<EcnState> {
+    pub(crate) fn take_change(&mut self) -> Option<EcnState> {
         let state = self.state();
         (self.emitted.replace(state) != Some(state)).then_some(state)
     }

@@ -2,7 +2,7 @@
 //! it no more (RFC 8899; RFC 9000, section 14.3).
 //!
 //! One probe is in flight at a time: a packet of PING and PADDING whose loss is no sign of
-//! congestion. Lost datagrams of all sizes are judged too: if only large ones vanish, round after
+//! congestion. Lost datagrams of all sizes count too: if only large ones vanish, round after
 //! round, the path became a black hole for them. ICMP is ignored, since any host that
 //! guesses ports can forge it; the socket's own refusal counts, because it is local.
 //!
@@ -102,8 +102,8 @@ struct Suspicion {
     smallest: u16,
     /// The last that vanished.
     newest: PacketNumber,
-    /// When the last round was judged; the next is made of packets sent later.
-    judged_at: Instant,
+    /// When the last round was evaluated; the next is made of packets sent later.
+    evaluated_at: Instant,
 }
 
 /// Datagram size of one path.
@@ -115,7 +115,7 @@ pub(crate) struct Mtu {
     headers: u16,
     /// The peer's `max_udp_payload_size`.
     peer_limit: u16,
-    /// Our socket refuses more.
+    /// The local socket refuses more.
     socket_limit: u16,
     phase: Phase,
     probe: Option<Probe>,
@@ -226,7 +226,7 @@ impl Mtu {
                 if now < until {
                     return None;
                 }
-                // The network may have changed, our own interface included.
+                // The network may have changed, the local interface included.
                 self.socket_limit = u16::MAX;
                 self.begin(now);
             }
@@ -361,7 +361,7 @@ impl Mtu {
         }
     }
 
-    /// Our socket refused a datagram of `size` bytes. Returns the probe to take out of flight, if it
+    /// The local socket refused a datagram of `size` bytes. Returns the probe to take out of flight, if it
     /// was one.
     pub(crate) fn on_refused(&mut self, now: Instant, size: u16) -> Option<PacketNumber> {
         if size <= BASE {
@@ -416,8 +416,8 @@ impl Mtu {
             return false;
         }
         let (rounds, smallest) = match self.suspicion {
-            Some(before) if newest.sent_at <= before.judged_at => {
-                // Still of the round that was judged.
+            Some(before) if newest.sent_at <= before.evaluated_at => {
+                // Still of the round that was evaluated.
                 self.suspicion = Some(Suspicion {
                     smallest: before.smallest.min(smallest),
                     newest: before.newest.max(newest.number),
@@ -433,7 +433,7 @@ impl Mtu {
                 rounds,
                 smallest,
                 newest: newest.number,
-                judged_at: now,
+                evaluated_at: now,
             });
             return false;
         }

@@ -12,11 +12,11 @@ use crate::space::{HandshakeSpaces, Space, SpaceId};
 use super::{Address, LossDetection, PathState};
 
 /// Packets that answer a peer which acknowledges nothing, at most.
-const MAX_NEGLECTED: u32 = 4096;
+const MAX_UNACKNOWLEDGED_RUN: u32 = 4096;
 /// The same for Initial and Handshake packets.
-const MAX_NEGLECTED_IN_HANDSHAKE: u32 = 256;
+const MAX_UNACKNOWLEDGED_RUN_IN_HANDSHAKE: u32 = 256;
 
-/// The only owner that iterates over paths. A look-up fails for a path that is not open.
+/// All paths and packet number spaces of a connection. A look-up fails for a path that is not open.
 #[derive(Debug)]
 pub(crate) struct PathSet {
     handshake_spaces: HandshakeSpaces,
@@ -178,13 +178,13 @@ impl PathSet {
     /// True if the peer goes on sending but acknowledges nothing, not even probes: every packet that
     /// answers it would have to be kept. A peer that receives nothing can't send that much, and
     /// one that does must acknowledge (RFC 9000, section 13.2.1).
-    pub(crate) fn are_neglected(&self) -> bool {
+    pub(crate) fn has_unresponsive_peer(&self) -> bool {
         self.spaces().any(|(id, space)| {
             let limit = match id {
-                SpaceId::Data(_) => MAX_NEGLECTED,
-                SpaceId::Initial | SpaceId::Handshake => MAX_NEGLECTED_IN_HANDSHAKE,
+                SpaceId::Data(_) => MAX_UNACKNOWLEDGED_RUN,
+                SpaceId::Initial | SpaceId::Handshake => MAX_UNACKNOWLEDGED_RUN_IN_HANDSHAKE,
             };
-            space.neglected > limit
+            space.unacknowledged_run > limit
         })
     }
 
@@ -317,7 +317,7 @@ mod tests {
 
     use super::*;
     use crate::config::TransportConfig;
-    use crate::handshake::KeyMarks;
+    use crate::handshake::KeyPhaseNumbers;
     use crate::path::{
         AckedDatagramSize, Amplification, CandidatePaths, Ecn, LocalCids, Mtu, NetworkPath,
         PathCids, PathResponseLimit, PathResponses, RemoteCids, Spin, Validation,
@@ -354,11 +354,11 @@ mod tests {
             cids: PathCids {
                 local: LocalCids::new(cid),
                 remote: RemoteCids::new(cid, 2),
-                reached_by: cid,
+                last_dst_cid: cid,
                 needs_fresh_remote: false,
             },
             space: Space::new(),
-            key_marks: KeyMarks::default(),
+            key_phase_numbers: KeyPhaseNumbers::default(),
             recovery,
             pacing_until: None,
             last_received: None,

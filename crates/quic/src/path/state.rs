@@ -14,7 +14,7 @@ use swiftwater_units::{Instant, PacketNumber, PathId};
 use swiftwater_wire::ResetToken;
 
 use crate::crypto::EncryptionLevel;
-use crate::handshake::{Handshake, KeyMarks};
+use crate::handshake::{Handshake, KeyPhaseNumbers};
 use crate::idle_memory::IdleMemory;
 use crate::policy::{PathPhase, PathPreference, PathView};
 use crate::recovery::{LostRecord, PathRecovery};
@@ -54,8 +54,8 @@ pub(crate) struct PathState {
     pub(crate) network: NetworkPath,
     pub(crate) cids: PathCids,
     pub(crate) space: Space,
-    /// Packet numbers of `space` that matter to the key phase.
-    pub(crate) key_marks: KeyMarks,
+    /// Packet numbers of `space` that delimit the key phase.
+    pub(crate) key_phase_numbers: KeyPhaseNumbers,
     pub(crate) recovery: PathRecovery,
     /// The pacer or the scheduler holds data back until then.
     pub(crate) pacing_until: Option<Instant>,
@@ -212,7 +212,7 @@ impl IdleMemory for PathState {
             network,
             cids,
             space,
-            key_marks: _,
+            key_phase_numbers: _,
             recovery,
             pacing_until: _,
             last_received: _,

@@ -66,9 +66,9 @@ impl Reception<'_> {
         origin: &Origin<'_>,
         ack_eliciting: bool,
     ) -> bool {
-        let granted = &self.policies.ack_granted;
-        let max_ack_delay = granted.max_ack_delay(self.identity.config.max_ack_delay);
-        let wish = granted.request();
+        let received = &self.policies.ack_frequency_received;
+        let max_ack_delay = received.max_ack_delay(self.identity.config.max_ack_delay);
+        let requested = received.request();
         let id = SpaceId::of(packet.level, origin.path);
         let Some(path) = self.paths.path_for(id) else {
             return false;
@@ -78,7 +78,7 @@ impl Reception<'_> {
             policy: &mut *self.policies.ack,
             max_ack_delay,
             smoothed_rtt,
-            wish,
+            requested,
         });
         let Some(space) = self.paths.space_mut(id) else {
             return false;

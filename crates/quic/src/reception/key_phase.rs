@@ -5,25 +5,25 @@ use swiftwater_units::Instant;
 
 use crate::crypto::EncryptionLevel;
 use crate::error::TransportError;
-use crate::handshake::{KeyMarks, Opened, PacketName, Protection, UpdateCause};
+use crate::handshake::{KeyPhaseNumbers, Opened, PacketName, Protection, UpdateCause};
 use crate::observe::{Observation, Owner};
 
 use super::Reception;
 
 impl Reception<'_> {
-    /// Notes what an opened packet says about the key phase: `marks` are the new ones of its path.
+    /// Notes what an opened packet says about the key phase: `phase_numbers` are the new ones of its path.
     #[inline]
     pub(super) fn on_key_phase(
         &mut self,
         name: PacketName,
         opened: Opened,
-        mut marks: KeyMarks,
+        mut phase_numbers: KeyPhaseNumbers,
     ) -> Result<(), TransportError> {
         if opened.key_updated {
             let keep_until = self.previous_keys_end();
             let cause = UpdateCause::Remote {
                 number: name.number,
-                marks: &mut marks,
+                phase_numbers: &mut phase_numbers,
                 keep_until,
             };
             let generation = self.handshake.update_keys(cause)?;
@@ -38,7 +38,7 @@ impl Reception<'_> {
             self.handshake.keys_mut().confirm_phase(keep_until);
         }
         if let (EncryptionLevel::OneRtt, Some(path)) = (name.level, self.paths.get_mut(name.path)) {
-            path.key_marks = marks;
+            path.key_phase_numbers = phase_numbers;
         }
         Ok(())
     }

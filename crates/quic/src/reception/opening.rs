@@ -148,7 +148,7 @@ impl Reception<'_> {
         let truncated = packet.bytes[pn_offset..header_len].iter();
         let value = truncated.fold(0, |value, &byte| (value << 8) | u32::from(byte));
         let truncated = TruncatedPacketNumber { value, len: pn_len };
-        let mut marks = path.key_marks;
+        let mut phase_numbers = path.key_phase_numbers;
         let Some(space) = self.paths.space(id) else {
             return Ok(None);
         };
@@ -160,7 +160,7 @@ impl Reception<'_> {
             number,
         };
         let (header, payload) = packet.bytes.split_at_mut(header_len);
-        let opened = keys.open(name, &mut marks, first.key_phase(), header, payload);
+        let opened = keys.open(name, &mut phase_numbers, first.key_phase(), header, payload);
         let Some(opened) = self.check_opened(opened)? else {
             return Ok(None);
         };
@@ -176,7 +176,7 @@ impl Reception<'_> {
                 "reserved header bits are set",
             ));
         }
-        self.on_key_phase(name, opened, marks)?;
+        self.on_key_phase(name, opened, phase_numbers)?;
         Ok(Some(OpenedPacket {
             level,
             number,
@@ -198,7 +198,7 @@ impl Reception<'_> {
             }
             Err(OpenError::KeyUpdate) => Err(TransportError::new(
                 ErrorCode::KEY_UPDATE_ERROR,
-                "a key update out of turn",
+                "a key update that is not permitted yet",
             )),
             Err(OpenError::IntegrityLimit) => Err(TransportError::new(
                 ErrorCode::AEAD_LIMIT_REACHED,

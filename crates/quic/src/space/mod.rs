@@ -40,8 +40,9 @@ pub(crate) struct Space {
     pub(crate) skip_after: u64,
     /// Packets sent since the last ack-eliciting one.
     pub(crate) non_eliciting_run: u32,
-    /// Non-ack-eliciting packets sent since the oldest ack-eliciting one was overdue.
-    pub(crate) neglected: u32,
+    /// Non-ack-eliciting packets sent in a row while an ack-eliciting one was overdue for its
+    /// acknowledgement.
+    pub(crate) unacknowledged_run: u32,
 }
 
 impl Space {
@@ -54,7 +55,7 @@ impl Space {
             ping: false,
             skip_after: 0,
             non_eliciting_run: 0,
-            neglected: 0,
+            unacknowledged_run: 0,
         }
     }
 }
@@ -69,7 +70,7 @@ impl IdleMemory for Space {
             ping: _,
             skip_after: _,
             non_eliciting_run: _,
-            neglected: _,
+            unacknowledged_run: _,
         } = self;
         received.release_idle_memory();
         ledger.release_idle_memory();

@@ -27,7 +27,7 @@ pub(crate) struct AckTiming<'a> {
     pub(crate) max_ack_delay: Duration,
     pub(crate) smoothed_rtt: Duration,
     /// How often the peer asked to be acknowledged.
-    pub(crate) wish: Option<AckFrequency>,
+    pub(crate) requested: Option<AckFrequency>,
 }
 
 /// Received packets of one space.
@@ -147,9 +147,9 @@ impl Received {
                     ce,
                     max_ack_delay: timing.max_ack_delay,
                     smoothed_rtt: timing.smoothed_rtt,
-                    requested: timing.wish.map(|wish| RequestedFrequency {
-                        ack_eliciting_threshold: wish.ack_eliciting_threshold,
-                        reordered: self.is_reordered_by(wish.reordering_threshold),
+                    requested: timing.requested.map(|requested| RequestedFrequency {
+                        ack_eliciting_threshold: requested.ack_eliciting_threshold,
+                        reordered: self.is_reordered_by(requested.reordering_threshold),
                         ce_begins,
                     }),
                 };

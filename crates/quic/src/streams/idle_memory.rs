@@ -28,8 +28,8 @@ impl IdleMemory for Streams {
             queued_available: _,
             control,
             notices,
-            lives,
-            records_lives: _,
+            lifetimes,
+            records_lifetimes: _,
             peer_resets_at: _,
             stats: _,
         } = self;
@@ -46,8 +46,8 @@ impl IdleMemory for Streams {
         if notices.get().is_some_and(VecDeque::is_empty) {
             notices.release();
         }
-        if lives.get().is_some_and(VecDeque::is_empty) {
-            lives.release();
+        if lifetimes.get().is_some_and(VecDeque::is_empty) {
+            lifetimes.release();
         }
     }
 }

@@ -19,7 +19,7 @@
 //!   memory for bytes; `idle_memory.rs`: what an idle connection gives back.
 //! - `retransmission_history.rs`, `range_history.rs`: ranges that were lost or repeated, and their copies;
 //!   `repair_stats.rs`: totals of them; `range_hints.rs`: the application's hints about ranges.
-//! - `awaited.rs`: whether the peer has more to send.
+//! - `expected_data.rs`: whether the peer has more to send.
 //! - `stream_ids.rs`: identifiers, counts and limits; `stream_slab.rs`: where the state of streams lies;
 //!   `stream_map.rs`: maps by stream.
 //! - `priority.rs`, `send_queues.rs`, `stream_scheduler.rs`: the order of sending; `send_room.rs`: how much
@@ -27,11 +27,11 @@
 
 mod application;
 mod assembler;
-mod awaited;
 mod chunk_pool;
 mod connection_send;
 mod credit_schedule;
 mod events;
+mod expected_data;
 mod expiry;
 mod frame_fates;
 mod frame_input;
@@ -182,8 +182,8 @@ pub(crate) struct Streams {
     control: VecDeque<(ControlKey, Option<ControlValue>)>,
     notices: LazyBox<VecDeque<StreamNotice>>,
     /// Streams that came into being (true) or ended, if observers are to get them.
-    lives: LazyBox<VecDeque<(StreamId, bool)>>,
-    records_lives: bool,
+    lifetimes: LazyBox<VecDeque<(StreamId, bool)>>,
+    records_lifetimes: bool,
     /// The peer accepts `RESET_STREAM_AT`.
     peer_resets_at: bool,
     stats: StreamsStats,
@@ -212,8 +212,8 @@ impl Streams {
             queued_available: [false; 2],
             control: VecDeque::new(),
             notices: LazyBox::default(),
-            lives: LazyBox::default(),
-            records_lives: false,
+            lifetimes: LazyBox::default(),
+            records_lifetimes: false,
             peer_resets_at: false,
             stats: StreamsStats::default(),
         }
@@ -273,9 +273,11 @@ impl Streams {
         }
     }
 
-    /// True if [`Streams::poll_life`] or [`Streams::poll_notice`] has something.
+    /// True if [`Streams::poll_lifetime`] or [`Streams::poll_notice`] has something.
     pub(crate) fn has_reports(&self) -> bool {
-        self.lives.get().is_some_and(|lives| !lives.is_empty())
+        self.lifetimes
+            .get()
+            .is_some_and(|lifetimes| !lifetimes.is_empty())
             || self
                 .notices
                 .get()
@@ -284,18 +286,18 @@ impl Streams {
 
     /// The next stream that came into being (true) or ended, for observers. To be drained like
     /// [`Streams::poll_control`].
-    pub(crate) fn poll_life(&mut self) -> Option<(StreamId, bool)> {
-        self.lives.get_mut()?.pop_front()
+    pub(crate) fn poll_lifetime(&mut self) -> Option<(StreamId, bool)> {
+        self.lifetimes.get_mut()?.pop_front()
     }
 
     /// Records them from now on.
-    pub(crate) fn record_lives(&mut self) {
-        self.records_lives = true;
+    pub(crate) fn record_lifetimes(&mut self) {
+        self.records_lifetimes = true;
     }
 
-    fn note_life(&mut self, id: StreamId, begins: bool) {
-        if self.records_lives {
-            self.lives.need().push_back((id, begins));
+    fn note_lifetime(&mut self, id: StreamId, begins: bool) {
+        if self.records_lifetimes {
+            self.lifetimes.need().push_back((id, begins));
         }
     }
 
@@ -349,7 +351,7 @@ impl Streams {
         } else {
             self.stats.opened_by_peer += 1;
         }
-        self.note_life(id, true);
+        self.note_lifetime(id, true);
         key
     }
 
@@ -374,7 +376,7 @@ impl Streams {
         self.slab.remove(key);
         self.outgoing.discard(key);
         self.ids.remove(id);
-        self.note_life(id, false);
+        self.note_lifetime(id, false);
         if !self.ids.is_local(id) {
             self.grant_streams(id.dir());
         }

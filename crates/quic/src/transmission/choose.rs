@@ -190,12 +190,12 @@ impl Transmission<'_> {
         let validation =
             level == EncryptionLevel::OneRtt && self.path.network.has_validation_frames();
         let data = full || validation;
-        // Acknowledgements of handshake packets ride along with whatever goes out.
-        let rides_along = !plan.is_empty() && level != EncryptionLevel::OneRtt;
+        // Acknowledgements of handshake packets are coalesced with whatever is sent.
+        let is_coalesced = !plan.is_empty() && level != EncryptionLevel::OneRtt;
         let acks = || {
             level != EncryptionLevel::ZeroRtt
                 && (space.received.ack_is_due(self.now)
-                    || (rides_along && space.received.has_unacked()))
+                    || (is_coalesced && space.received.has_unacked()))
         };
         if !data && !acks() {
             return;

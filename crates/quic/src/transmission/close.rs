@@ -11,7 +11,7 @@ use crate::space::SentPacket;
 use crate::transmit::Transmit;
 
 use super::Transmission;
-use super::seal;
+use super::packet;
 use crate::buffers::Workspace;
 use crate::lifecycle::CloseFrame;
 
@@ -86,7 +86,7 @@ impl Transmission<'_> {
         }
         // Its fate is of no interest.
         buffers.carried.clear();
-        seal::pad(&mut writer, pad_to.saturating_sub(tag_len), &started);
+        packet::pad(&mut writer, pad_to.saturating_sub(tag_len), &started);
         let size = self.finish_packet(level, writer, &started, buffers)?;
         let sent = SentPacket::not_in_flight(self.now, size as u16);
         self.on_packet_sent(level, &started, sent, buffers);

@@ -35,7 +35,7 @@ impl Transmission<'_> {
     }
 
     fn fill_mtu_probe(&mut self, writer: &mut FrameWriter<'_, '_>) {
-        if self.policies.ack_asked.may_request_immediate_ack() {
+        if self.policies.ack_frequency_sent.may_request_immediate_ack() {
             writer.frame(&Frame::ImmediateAck);
         }
         writer.frame(&Frame::Ping);
@@ -53,7 +53,7 @@ impl Transmission<'_> {
         if packet.only_validation {
             return;
         }
-        if packet.probe && self.policies.ack_asked.may_request_immediate_ack() {
+        if packet.probe && self.policies.ack_frequency_sent.may_request_immediate_ack() {
             writer.frame(&Frame::ImmediateAck);
         }
         if self.handshake.has_pending(packet.level) {

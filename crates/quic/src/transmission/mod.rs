@@ -1,22 +1,22 @@
 //! The transmission context: what building datagrams on one path needs of a connection, borrowed for a
 //! batch of them.
 //!
-//! Only it writes packets. `choose` plans the packets of a datagram, `fill` appends frames, `seal`
-//! numbers, protects and records.
+//! Only it writes packets. `choose` plans the packets of a datagram, `packet` numbers,
+//! protects and records each of them, `fill` appends its frames.
 
-mod alone;
 mod batch;
 mod choose;
 mod close;
 mod copies;
 mod fill;
+mod packet;
 mod plan;
-mod seal;
+mod probing;
 
 pub(crate) use self::batch::{Batch, BatchEnd};
 
+use self::packet::{Destination, Target};
 use self::plan::Plan;
-use self::seal::{Destination, Target};
 
 use std::time::Duration;
 

@@ -70,7 +70,7 @@ pub(super) fn configure(config: &mut TransportConfig, settings: &Settings) {
     config.migration = settings.migration;
     config.ack_frequency = settings.ack_frequency.then(AckFrequencyConfig::default);
     config.handshake_pto_copies = settings.handshake_copies;
-    config.handshake_early_retransmissions = settings.handshake_copies;
+    config.handshake_retransmissions_before_timeout = settings.handshake_copies;
     config.receive_rate = settings.receive_rate_kbps.map(Bandwidth::from_kbps);
     config.pacing = settings.pacing;
     config.ecn = settings.ecn;

@@ -1,4 +1,4 @@
-//! Connection IDs that the peer uses to reach us on a path (RFC 9000, sections 5.1.1 and 19.16).
+//! Connection IDs that this end issued for a path (RFC 9000, sections 5.1.1 and 19.16).
 
 use std::collections::VecDeque;
 
@@ -7,20 +7,20 @@ use swiftwater_wire::{ConnectionId, ErrorCode};
 use crate::error::TransportError;
 use crate::idle_memory::IdleMemory;
 
-/// Connection IDs that we keep issued at most, whatever the peer would store.
+/// Connection IDs that this end keeps issued at most, whatever the peer would store.
 const MAX_ISSUED: u64 = 8;
 /// IDs that are issued anew because other connections have them; more collisions mean that hardly any IDs
 /// are left.
 const MAX_REISSUES: u8 = 64;
 
-/// A connection ID that we have just issued.
+/// A connection ID that this end has just issued.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IssuedCid {
     pub(crate) sequence: u64,
     pub(crate) retire_prior_to: u64,
 }
 
-/// Connection IDs that the peer uses to reach us.
+/// Connection IDs that this end issued.
 #[derive(Debug)]
 pub(crate) struct LocalCids {
     active: VecDeque<(u64, ConnectionId)>,

@@ -1,4 +1,4 @@
-//! Connection IDs of a path: those we issued and those the peer gave us (RFC 9000, section 5.1).
+//! Connection IDs of a path: those that this end issued and those that the peer issued (RFC 9000, section 5.1).
 
 mod local;
 mod remote;
@@ -15,8 +15,8 @@ use crate::idle_memory::IdleMemory;
 pub(crate) struct PathCids {
     pub(crate) local: LocalCids,
     pub(crate) remote: RemoteCids,
-    /// Our connection ID that the peer used last on the address in use.
-    pub(crate) reached_by: ConnectionId,
+    /// The connection ID that the peer's newest packet on the address in use was sent to.
+    pub(crate) last_dst_cid: ConnectionId,
     /// The peer's connection ID in use was seen on another address: the next one that comes replaces it.
     pub(crate) needs_fresh_remote: bool,
 }
@@ -26,7 +26,7 @@ impl IdleMemory for PathCids {
         let Self {
             local,
             remote,
-            reached_by: _,
+            last_dst_cid: _,
             needs_fresh_remote: _,
         } = self;
         local.release_idle_memory();

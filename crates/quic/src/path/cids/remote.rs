@@ -1,4 +1,4 @@
-//! Connection IDs that we use to reach the peer on a path (RFC 9000, sections 5.1.2, 9.5 and 19.15).
+//! Connection IDs that the peer issued for a path (RFC 9000, sections 5.1.2, 9.5 and 19.15).
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -16,7 +16,7 @@ const MAX_RETIREMENTS_PER_ID: usize = 8;
 /// Ranges of retired sequence numbers that are kept.
 const MAX_RETIRED_RANGES: usize = 32;
 
-/// A connection ID that the peer gave us.
+/// A connection ID that the peer issued.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RemoteCid {
     pub(crate) sequence: u64,
@@ -24,14 +24,14 @@ pub(crate) struct RemoteCid {
     pub(crate) token: Option<ResetToken>,
 }
 
-/// Connection IDs that we use to reach the peer.
+/// Connection IDs that the peer issued.
 #[derive(Debug)]
 pub(crate) struct RemoteCids {
     current: RemoteCid,
     spare: VecDeque<RemoteCid>,
     /// In use on other paths than the current one.
     assigned: Vec<RemoteCid>,
-    /// Sequence numbers that we have retired, so that a frame sent twice brings none of them back.
+    /// Sequence numbers that this end has retired, so that a frame sent twice brings none of them back.
     retired: RangeSet,
     retire_prior_to: u64,
     /// How many this end declared to store.

@@ -421,7 +421,7 @@ fn the_send_window_bounds_what_is_kept() {
     let mut carried = send_all(&mut streams);
     assert_eq!(events(&mut streams), []);
     // The first acknowledgements free too little for an event.
-    streams.on_frame_fate(&verdict(Fate::Acked), a, 0..100, false);
+    streams.on_frame_fate(&fate_of_carrier(Fate::Acked), a, 0..100, false);
     assert_eq!(events(&mut streams), []);
     carried.retain(|carried| matches!(carried, Carried::Stream { id, .. } if *id == a));
     fate(&mut streams, &carried, Fate::Acked);

@@ -152,7 +152,7 @@ fn higher_priority_goes_first_and_may_change() {
     streams.set_priority(low, urgent(0)).unwrap();
     assert_eq!(ids_of(&packet(&mut streams, 1200).0), [0]);
     // Lost data of a lower priority doesn't overtake.
-    streams.on_frame_fate(&verdict(Fate::Lost), high, 0..1000, false);
+    streams.on_frame_fate(&fate_of_carrier(Fate::Lost), high, 0..1000, false);
     assert_eq!(ids_of(&packet(&mut streams, 1200).0), [0]);
 }
 
@@ -161,7 +161,7 @@ fn lost_bytes_go_before_new_ones() {
     let mut streams = roomy();
     let id = open_with(&mut streams, 5000);
     packet(&mut streams, 1200);
-    streams.on_frame_fate(&verdict(Fate::Lost), id, 100..150, false);
+    streams.on_frame_fate(&fate_of_carrier(Fate::Lost), id, 100..150, false);
     let (carried, _) = packet(&mut streams, 1200);
     assert_eq!(
         carried[0],
@@ -224,7 +224,7 @@ fn copies_are_sent_of_what_is_in_flight() {
         []
     );
     send_all(&mut streams);
-    streams.on_frame_fate(&verdict(Fate::Acked), id, 100..1000, false);
+    streams.on_frame_fate(&fate_of_carrier(Fate::Acked), id, 100..1000, false);
     // In two packets.
     let mut next = 0;
     let (first, _) = write_packet(1200, |w| next = streams.fill_range(w, id, 0..3000));

@@ -193,7 +193,7 @@ fn left(streams: &mut Streams, carried: &[Carried]) {
             ..
         } = carried
         {
-            let carrier = verdict(Fate::Acked).carrier;
+            let carrier = fate_of_carrier(Fate::Acked).carrier;
             streams.on_frame_sent(&carrier, id, offset, len, purpose);
         }
     }
@@ -236,13 +236,18 @@ fn fate(streams: &mut Streams, carried: &[Carried], fate: Fate) {
             ..
         } = carried
         {
-            streams.on_frame_fate(&verdict(fate), id, offset..offset + u64::from(len), fin);
+            streams.on_frame_fate(
+                &fate_of_carrier(fate),
+                id,
+                offset..offset + u64::from(len),
+                fin,
+            );
         }
     }
 }
 
 /// The fate of a packet whose number doesn't matter.
-fn verdict(fate: Fate) -> CarrierFate {
+fn fate_of_carrier(fate: Fate) -> CarrierFate {
     CarrierFate {
         now: Instant::from_nanos(0),
         carrier: Carrier {

@@ -74,7 +74,7 @@ fn delivered_ranges_are_discarded() {
     let hints = RangeHints::default().with_deadline(millis(7));
     streams.set_range_hints(id, 0..1000, hints).unwrap();
     send_all(&mut streams);
-    streams.on_frame_fate(&verdict(Fate::Acked), id, 0..1000, false);
+    streams.on_frame_fate(&fate_of_carrier(Fate::Acked), id, 0..1000, false);
     assert_eq!(streams.hints_of(id, 0..1000).deadline, None);
     streams.release_idle_memory();
     let (_, stream) = streams.stream(id).unwrap();

@@ -109,7 +109,7 @@ impl End {
                     ..
                 } => {
                     self.streams.on_frame_fate(
-                        &verdict(fate),
+                        &fate_of_carrier(fate),
                         id,
                         offset..offset + u64::from(len),
                         fin,

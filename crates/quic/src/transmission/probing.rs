@@ -6,8 +6,8 @@ use crate::handshake::KeysUnavailable;
 use crate::transmit::Transmit;
 
 use super::Transmission;
+use super::packet::{Destination, Target, ValidationFrames};
 use super::plan::Packet;
-use super::seal::{Destination, Target, ValidationFrames};
 use crate::buffers::Workspace;
 
 /// Probe timeouts after which an MTU probe counts as lost, if its fate didn't show before.

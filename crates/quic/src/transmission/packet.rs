@@ -273,9 +273,9 @@ impl Transmission<'_> {
             path: self.path.id,
             number: started.number,
         };
-        let (marks, header_len) = (&mut self.path.key_marks, layout.header_len);
+        let (phase_numbers, header_len) = (&mut self.path.key_phase_numbers, layout.header_len);
         let mut keys = self.handshake.active_keys()?;
-        keys.seal(name, marks, layout.pn_offset, header_len, packet)?;
+        keys.seal(name, phase_numbers, layout.pn_offset, header_len, packet)?;
         Ok(size)
     }
 
@@ -340,9 +340,9 @@ impl Transmission<'_> {
             EncryptionLevel::Initial | EncryptionLevel::Handshake => now,
         };
         if space.ledger.is_stuck(overdue) {
-            space.neglected += 1;
+            space.unacknowledged_run += 1;
         } else {
-            space.neglected = 0;
+            space.unacknowledged_run = 0;
         }
     }
 
