@@ -1,12 +1,16 @@
 //! Control values: what names them, what they are, and the frames that carry them (RFC 9000, section 19).
 
+use std::ops::RangeInclusive;
+
 use swiftwater_units::{Dir, PathId, StreamId};
 use swiftwater_wire::frame;
 use swiftwater_wire::{ConnectionId, Frame, ResetToken};
 
 use crate::policy::FeedbackPayload;
 
-/// Names a value. The order is the order of sending within one packet.
+/// Names a value. Values are sent in the order in which they were queued, oldest first. The order of keys
+/// places the limits side by side ([`ControlKey::LIMITS`]), and the retirements, so that each is a range of
+/// a sorted map; values that are repeated at the same time are queued in it.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum ControlKey {
     /// `HANDSHAKE_DONE`.
@@ -37,6 +41,11 @@ pub(crate) enum ControlKey {
     AckFrequency,
     /// `FEEDBACK` of this kind that elicits an acknowledgement.
     Feedback(frame::FeedbackKind),
+}
+
+impl ControlKey {
+    /// The limits that this end gives the peer: `MaxData`, `MaxStreamData` and `MaxStreams`.
+    pub(crate) const LIMITS: RangeInclusive<Self> = Self::MaxData..=Self::MaxStreams(Dir::Uni);
 }
 
 /// A value for a [`ControlKey`].

@@ -15,7 +15,7 @@ mod tests;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use swiftwater_units::{Dir, Instant, PacketNumber, PathId};
+use swiftwater_units::{Instant, PacketNumber, PathId};
 
 use crate::frame_writer::{Carried, Fate, FrameWriter};
 use crate::idle_memory::IdleMemory;
@@ -134,7 +134,7 @@ impl Control {
         }
     }
 
-    /// Takes `key` out of the queue: what a peer can make us set and cancel while nothing may be
+    /// Takes `key` out of the queue: what a peer can make this end set and cancel while nothing may be
     /// sent must not pile up there.
     fn unqueue(&mut self, key: ControlKey) {
         if let Some(at) = self.queue.iter().rposition(|queued| *queued == key) {
@@ -236,8 +236,7 @@ impl Control {
 
     /// The newest limits in flight, up to a number.
     fn limits_in_flight(&mut self) -> impl Iterator<Item = (ControlKey, &mut ControlEntry)> {
-        let (first, last) = (ControlKey::MaxData, ControlKey::MaxStreams(Dir::Uni));
-        let limits = self.entries.range_mut(first..=last);
+        let limits = self.entries.range_mut(ControlKey::LIMITS);
         let mut in_flight: Vec<_> = limits.filter(|(_, entry)| !entry.pending).collect();
         in_flight.sort_unstable_by_key(|(_, entry)| std::cmp::Reverse(entry.version));
         in_flight

@@ -1,7 +1,7 @@
 //! Delivery and repetition of control values.
 
-use swiftwater_units::StreamId;
-use swiftwater_wire::Writer;
+use swiftwater_units::{Dir, StreamId};
+use swiftwater_wire::{Writer, frame};
 
 use super::*;
 
@@ -121,4 +121,55 @@ fn probe_timeouts_repeat_the_newest_limits() {
     let versions = send(&mut control, millis(300), 2);
     assert_eq!(versions.len(), MAX_REPEATED_LIMITS);
     assert!(versions.iter().all(|version| *version > 20 - 8));
+}
+
+/// True for the limits that this end gives the peer.
+fn is_limit(key: ControlKey) -> bool {
+    match key {
+        ControlKey::MaxData | ControlKey::MaxStreamData(_) | ControlKey::MaxStreams(_) => true,
+        ControlKey::HandshakeDone
+        | ControlKey::RetireConnectionId(..)
+        | ControlKey::NewConnectionId(..)
+        | ControlKey::ResetStream(_)
+        | ControlKey::StopSending(_)
+        | ControlKey::DataBlocked
+        | ControlKey::StreamDataBlocked(_)
+        | ControlKey::StreamsBlocked(_)
+        | ControlKey::NewToken
+        | ControlKey::AckFrequency
+        | ControlKey::Feedback(_) => false,
+    }
+}
+
+#[test]
+fn the_range_of_limits_contains_every_limit_and_nothing_else() {
+    let first = PathId::ZERO;
+    let last = PathId::new(u32::MAX);
+    let ids = [StreamId::from_wire(0), StreamId::from_wire((1 << 62) - 1)];
+    let mut keys = vec![
+        ControlKey::HandshakeDone,
+        ControlKey::RetireConnectionId(first, 0),
+        ControlKey::RetireConnectionId(last, u64::MAX),
+        ControlKey::NewConnectionId(first, 0),
+        ControlKey::NewConnectionId(last, u64::MAX),
+        ControlKey::MaxData,
+        ControlKey::DataBlocked,
+        ControlKey::NewToken,
+        ControlKey::AckFrequency,
+        ControlKey::Feedback(frame::FeedbackKind::new(1).unwrap()),
+    ];
+    for dir in [Dir::Bi, Dir::Uni] {
+        keys.extend([ControlKey::MaxStreams(dir), ControlKey::StreamsBlocked(dir)]);
+    }
+    for id in ids {
+        keys.extend([
+            ControlKey::MaxStreamData(id),
+            ControlKey::ResetStream(id),
+            ControlKey::StopSending(id),
+            ControlKey::StreamDataBlocked(id),
+        ]);
+    }
+    for key in keys {
+        assert_eq!(ControlKey::LIMITS.contains(&key), is_limit(key), "{key:?}");
+    }
 }

@@ -144,12 +144,13 @@ impl FirstFlight<'_> {
 
     /// What was sent will not be acknowledged. Packet numbers go on (RFC 9000, section 17.2.5.3).
     fn abandon(&mut self) {
-        if let Some(detection) = self.paths.loss_detection(SpaceId::Initial) {
-            let bytes = detection.space.ledger.abandon(&mut Vec::new());
-            detection.recovery.on_discard(bytes);
-            detection.recovery.reset_pto_count();
-            detection.space.loss_time = None;
-            detection.space.probes = 0;
+        if !self.paths.abandon(SpaceId::Initial, &mut Vec::new()) {
+            return;
+        }
+        self.paths.initial_mut().recovery.reset_pto_count();
+        if let Some(space) = self.paths.space_mut(SpaceId::Initial) {
+            space.loss_time = None;
+            space.probes = 0;
         }
     }
 

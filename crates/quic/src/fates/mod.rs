@@ -78,7 +78,15 @@ impl Fates<'_> {
                 self.observe_loss(id, record, self.loss_trigger(id, record.number));
             }
         }
-        self.consult_reinjector(Occasion::LossRetransmitted);
+        if self.is_open {
+            self.policies.consult_reinjector(
+                self.now,
+                Occasion::LossRetransmitted,
+                self.paths,
+                self.streams,
+                self.monitor,
+            );
+        }
     }
 
     /// Shows the observer a lost packet.
@@ -106,19 +114,6 @@ impl Fates<'_> {
             LossTrigger::PacketThreshold
         } else {
             LossTrigger::TimeThreshold
-        }
-    }
-
-    /// Asks the re-injector for copies.
-    pub(crate) fn consult_reinjector(&mut self, occasion: Occasion) {
-        if self.is_open {
-            self.policies.consult_reinjector(
-                self.now,
-                occasion,
-                self.paths,
-                self.streams,
-                self.monitor,
-            );
         }
     }
 
@@ -201,13 +196,10 @@ impl Fates<'_> {
 
     /// Takes everything in flight in a space out of flight as lost, as after a Retry.
     pub(crate) fn replay_all_as_lost(&mut self, id: SpaceId, facts: &mut LossFacts) {
-        let Some(detection) = self.paths.loss_detection(id) else {
-            return;
-        };
         let numbers = &mut facts.rising;
-        numbers.clear();
-        let bytes = detection.space.ledger.abandon(numbers);
-        detection.recovery.on_discard(bytes);
+        if !self.paths.abandon(id, numbers) {
+            return;
+        }
         for &number in numbers.iter() {
             self.replay(id, number, Fate::Lost);
         }

@@ -16,7 +16,7 @@ const MAX_UNACKNOWLEDGED_RUN: u32 = 4096;
 /// The same for Initial and Handshake packets.
 const MAX_UNACKNOWLEDGED_RUN_IN_HANDSHAKE: u32 = 256;
 
-/// All paths and packet number spaces of a connection. A look-up fails for a path that is not open.
+/// Owns the paths and packet number spaces of a connection. A look-up fails for a path that is not open.
 #[derive(Debug)]
 pub(crate) struct PathSet {
     handshake_spaces: HandshakeSpaces,
@@ -253,6 +253,18 @@ impl PathSet {
     /// it leaves flight. False if it was over before.
     pub(crate) fn discard(&mut self, id: SpaceId) -> bool {
         discard_space(id, &mut self.handshake_spaces, &mut self.primary)
+    }
+
+    /// Takes everything in flight in a space out of flight, and puts its packet numbers into `numbers`
+    /// instead of what is there. False if the space is discarded, or its path not open.
+    pub(crate) fn abandon(&mut self, id: SpaceId, numbers: &mut Vec<PacketNumber>) -> bool {
+        let Some(detection) = self.loss_detection(id) else {
+            return false;
+        };
+        numbers.clear();
+        let bytes = detection.space.ledger.abandon(numbers);
+        detection.recovery.on_discard(bytes);
+        true
     }
 
     /// Loss recovery of one packet number space.
