@@ -1,5 +1,5 @@
-//! What is written to while packets are built and their fates come in, borrowed beside the other parts of
-//! a connection: buffers that keep their capacity, so that no packet allocates, and counts of frames.
+//! The buffers in which packets are built and their fates collected, and the count of frames sent. The
+//! buffers keep their capacity, so that no packet allocates.
 
 use crate::frame_counts::FrameCounter;
 use crate::frame_writer::Carried;

@@ -19,7 +19,7 @@ pub(crate) struct ConnectionSetup {
     /// Version of the client's first packet.
     pub(crate) version: u32,
     pub(crate) transport: Arc<TransportConfig>,
-    /// Starts TLS sessions with our transport parameters.
+    /// Starts TLS sessions with this end's transport parameters.
     pub(crate) opening: Opening,
     /// A client's first session. A server starts its own when the version is known.
     pub(crate) session: Option<Box<dyn Session>>,
@@ -27,19 +27,19 @@ pub(crate) struct ConnectionSetup {
     pub(crate) key: Arc<dyn EndpointKey>,
     /// Makes further connection IDs.
     pub(crate) cids: CidSource,
-    /// Our first connection ID.
+    /// The first local connection ID.
     pub(crate) local_cid: ConnectionId,
     /// Where to send at first: the random destination (client) or the client's source ID (server).
     pub(crate) remote_cid: ConnectionId,
     /// Destination of the client's very first Initial.
     pub(crate) original_dst_cid: ConnectionId,
-    /// Source ID of the Retry that we sent (server), if we did.
+    /// Source ID of the Retry that was sent (server), if one was.
     pub(crate) retry_src_cid: Option<ConnectionId>,
     /// Connection ID from which Initial keys are derived.
     pub(crate) initial_keys_cid: ConnectionId,
     /// Those keys.
     pub(crate) initial_keys: Keys,
-    /// The ID that goes with our preferred address, if we declared one (server).
+    /// The ID that goes with the preferred address, if one is declared (server).
     pub(crate) preferred_cid: Option<ConnectionId>,
     pub(crate) address: PathAddress,
     /// True if a token proved the client's address.

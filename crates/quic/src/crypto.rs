@@ -90,7 +90,7 @@ pub trait HeaderKey: Send + Sync {
 
 /// A key for sending and one for receiving.
 pub struct KeyPair<K: ?Sized> {
-    /// Protects what we send.
+    /// Protects what this end sends.
     pub local: Box<K>,
     /// Opens what the peer sent.
     pub remote: Box<K>,
@@ -199,7 +199,7 @@ pub trait Session: Send {
     /// The application protocol that was negotiated (ALPN), once known.
     fn alpn(&self) -> Option<&[u8]>;
 
-    /// The server name that the client asked for (server side), or asked by us (client side).
+    /// The server name that the client asked for (server side), or that this end asks for (client side).
     fn server_name(&self) -> Option<&str>;
 
     /// The peer's certificate chain, DER, end-entity first; empty if it sent none.
@@ -278,7 +278,7 @@ pub struct SessionError(pub String);
 
 /// Client side of TLS: trust, ALPN, key log.
 pub trait ClientCrypto: Send + Sync + fmt::Debug {
-    /// Starts a session towards `server_name`, carrying our encoded transport `parameters`. `version` is
+    /// Starts a session towards `server_name`, carrying the encoded local transport `parameters`. `version` is
     /// that of the first packets; see [`Session::set_version`].
     fn start_session(
         &self,
@@ -311,7 +311,7 @@ pub enum Hello<'a> {
 
 /// Server side of TLS: certificate, ALPN, key log.
 pub trait ServerCrypto: Send + Sync + fmt::Debug {
-    /// Starts a session, carrying our encoded transport `parameters`. `version` is the negotiated one.
+    /// Starts a session, carrying the encoded local transport `parameters`. `version` is the negotiated one.
     fn start_session(
         &self,
         version: u32,
@@ -350,7 +350,7 @@ pub trait EndpointKey: Send + Sync + fmt::Debug {
     /// authenticated.
     fn seal_token(&self, nonce: [u8; 12], plaintext: &[u8]) -> Vec<u8>;
 
-    /// Opens what [`EndpointKey::seal_token`] made; `None` if it isn't ours.
+    /// Opens what [`EndpointKey::seal_token`] made; `None` if it was sealed with another key.
     fn open_token(&self, token: &[u8]) -> Option<Vec<u8>>;
 
     /// Bytes that can't be distinguished from random ones without the key, the same for the same input. It

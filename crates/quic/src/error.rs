@@ -135,10 +135,10 @@ pub enum ConnectionError {
     /// Every packet number was used (RFC 9000, section 12.3). Nothing is sent to the peer.
     #[error("the connection has used up its packet numbers: connect again")]
     PacketNumbersExhausted,
-    /// Our application closed.
+    /// The local application closed.
     #[error("closed by this end with code {code}")]
     LocallyClosed {
-        /// Our code.
+        /// Its code.
         code: u64,
     },
 }
@@ -176,7 +176,7 @@ pub enum WriteError {
     /// The peer sent `STOP_SENDING`.
     #[error("the peer stopped reading with code {0}")]
     Stopped(u64),
-    /// The stream was finished or reset by us, or never existed.
+    /// The stream was finished or reset by this end, or never existed.
     #[error("the stream is closed for writing")]
     Closed,
     /// A part of the stream can't be delivered in spite of a reset: the peer does not support
@@ -195,7 +195,7 @@ pub enum ReadError {
     /// The peer reset the stream.
     #[error("the peer reset the stream with code {0}")]
     Reset(u64),
-    /// The stream was stopped by us, read to its end, or never existed.
+    /// The stream was stopped by this end, read to its end, or never existed.
     #[error("the stream is closed for reading")]
     Closed,
     /// The connection is gone.

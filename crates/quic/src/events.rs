@@ -56,7 +56,7 @@ pub enum Event {
         /// The new address.
         remote: SocketAddr,
     },
-    /// We moved to another path and it is validated: after [`Connection::migrate`],
+    /// This end moved to another path and it is validated: after [`Connection::migrate`],
     /// [`Connection::rebind`], or to the server's preferred address (client only).
     ///
     /// [`Connection::migrate`]: crate::Connection::migrate
@@ -105,7 +105,7 @@ pub struct CidCollision(pub(crate) ConnectionId);
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum EndpointEvent {
-    /// Datagrams with this connection ID are ours.
+    /// Datagrams with this connection ID belong to this connection.
     CidIssued(ConnectionId),
     /// They no longer are.
     CidRetired(ConnectionId),

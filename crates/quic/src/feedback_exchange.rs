@@ -30,7 +30,7 @@ const MAX_RATES: usize = 16;
 #[derive(Debug)]
 pub(crate) struct FeedbackExchange {
     policy: Box<dyn FeedbackPolicy>,
-    /// Largest payload that we accept, bytes; 0 if we declared that we accept none.
+    /// Largest payload that this end accepts, bytes; 0 if it declared to accept none.
     accepted: u8,
     /// Largest payload that the peer accepts, bytes; 0 until its transport parameters are known.
     peer_limit: u8,
@@ -58,7 +58,7 @@ fn violation(reason: &'static str) -> TransportError {
     TransportError::new(ErrorCode::PROTOCOL_VIOLATION, reason)
 }
 
-/// The payload size that we declare to accept.
+/// The payload size that this end declares to accept.
 pub(crate) fn accepted_size(config: &TransportConfig) -> u8 {
     config.max_feedback_size.min(MAX_FEEDBACK_SIZE as u8)
 }

@@ -1,5 +1,5 @@
-//! What a connection is from its start: its side and settings, the keys and generators that the
-//! endpoint gave it, and what the handshake has to verify.
+//! The side and settings of a connection, the keys and generators that the endpoint gave it, and the
+//! connection IDs and addresses that the handshake authenticates (RFC 9000, section 7.3).
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -93,7 +93,7 @@ pub(crate) struct Start {
     pub(crate) original_dst_cid: ConnectionId,
     /// Source connection ID of the Retry that was sent (server) or followed (client).
     pub(crate) retry_src_cid: Option<ConnectionId>,
-    /// Token for our Initial packets.
+    /// Token for the Initial packets of a client.
     pub(crate) token: Vec<u8>,
     /// The application may send before the client's last handshake message (server).
     pub(crate) half_rtt: bool,

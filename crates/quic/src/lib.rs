@@ -19,7 +19,7 @@
 //! outcome, never an error. Randomness comes from one seeded generator per endpoint, split per
 //! connection: the same seed and the same inputs give the same outputs, bit for bit.
 //!
-//! A panic means a bug of ours; no input from a peer causes one.
+//! A panic means a bug of this crate; no input from a peer causes one.
 
 #![forbid(unsafe_code)]
 

@@ -46,7 +46,7 @@ pub struct ConnectionStats {
     pub frames_received: FrameCounts,
     /// Streams that have state.
     pub streams_open: usize,
-    /// Streams that we opened.
+    /// Streams that this end opened.
     pub streams_opened: u64,
     /// Streams that the peer opened.
     pub streams_opened_by_peer: u64,
@@ -158,7 +158,7 @@ pub struct PathStats {
     pub id: PathId,
     /// The peer's address on it.
     pub remote: SocketAddr,
-    /// Our end of it.
+    /// Its local end.
     pub local: LocalAddress,
     /// True if the peer has proven that it receives there; a client takes that for granted of the
     /// address that it connected to.

@@ -227,7 +227,8 @@ struct DerivedKey {
 }
 
 impl DerivedKey {
-    /// RFC 9001, section 5.3; with the path identifier as in the multipath draft, section 2.4.
+    /// RFC 9001, section 5.3; with the path identifier as in draft-ietf-quic-multipath-21, section
+    /// 2.4.
     fn nonce(&self, path: PathId, number: PacketNumber) -> Nonce {
         let mut nonce = self.iv;
         let (first, last) = nonce.split_at_mut(4);

@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(packet, expected);
     }
 
-    /// The example of the multipath extension's nonce, and path 0 as in RFC 9001, section 5.3.
+    /// The example of a nonce in draft-ietf-quic-multipath-21, section 2.4, and path 0 as in RFC 9001, section 5.3.
     #[test]
     fn nonces_include_the_path() {
         let iv = [

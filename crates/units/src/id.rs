@@ -49,7 +49,7 @@ impl Dir {
     pub const ALL: [Self; 2] = [Self::Bi, Self::Uni];
 }
 
-/// A path of a multipath connection (draft-ietf-quic-multipath, section 3); the path of the
+/// A path of a multipath connection (draft-ietf-quic-multipath-21, section 3); the path of the
 /// handshake is path 0. A path is its identifier, not its addresses.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct PathId(u32);

@@ -17,7 +17,7 @@ pub enum DecodeError {
     /// A frame type not in its shortest encoding (RFC 9000, section 12.4: `PROTOCOL_VIOLATION`).
     #[error("frame type {0:#x} is not encoded in the fewest bytes")]
     NonMinimalFrameType(u64),
-    /// A path identifier above 2^32 - 1, hence above every limit (multipath draft, section 4:
+    /// A path identifier above 2^32 - 1, hence above every limit (draft-ietf-quic-multipath-21, section 4:
     /// `PROTOCOL_VIOLATION`).
     #[error("path identifier {0} is above 2^32 - 1")]
     PathIdTooLarge(u64),
@@ -38,7 +38,7 @@ impl DecodeError {
     }
 }
 
-/// A transport error code (RFC 9000, section 20.1; multipath draft, section 6).
+/// A transport error code (RFC 9000, section 20.1; draft-ietf-quic-multipath-21, section 6).
 #[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ErrorCode(pub u64);
 

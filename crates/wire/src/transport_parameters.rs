@@ -1,5 +1,5 @@
 //! Transport parameters (RFC 9000, section 18; RFC 9221, section 3; RFC 9287, section 3; RFC 9368,
-//! section 3; multipath draft, section 2).
+//! section 3; draft-ietf-quic-multipath-21, section 2).
 //!
 //! One type for both roles; parameters that only servers may send are checked in both directions.
 //! Conditions on several values (connection IDs that must match, limits stored for 0-RTT) are

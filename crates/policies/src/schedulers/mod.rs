@@ -1,7 +1,7 @@
 //! Packet schedulers, one file each, and their names.
 //!
 //! All follow the same rules on which paths may be used at all: a backup path carries data only while
-//! no available path is usable (draft-ietf-quic-multipath, section 3.3), a path that is still being
+//! no available path is usable (draft-ietf-quic-multipath-21, section 3.3), a path that is still being
 //! validated only while there is no other, and a path with two probe timeouts in a row only while all
 //! have that.
 

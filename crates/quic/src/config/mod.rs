@@ -91,11 +91,11 @@ pub struct TransportConfig {
     /// Ack-eliciting packets after which an acknowledgement goes out at once; default 2 (RFC 9000,
     /// section 13.2.2).
     pub ack_eliciting_threshold: u64,
-    /// Shortest delay of acknowledgements that the peer may ask us for (ACK_FREQUENCY), at most
+    /// Shortest delay of acknowledgements that the peer may request (ACK_FREQUENCY), at most
     /// `max_ack_delay`; the granularity of the driver's timers. `None` refuses the extension.
     /// Default 1 ms (draft-ietf-quic-ack-frequency, section 3).
     pub min_ack_delay: Option<Duration>,
-    /// What to ask of peers that let us choose how often they acknowledge; `None` (default) asks
+    /// What to ask of peers that let this end choose how often they acknowledge; `None` (default) asks
     /// nothing: RFC 9000's every other packet.
     pub ack_frequency: Option<AckFrequencyConfig>,
     /// UDP payload used until a larger one is known to work, 1200 to 65527; default 1200. Raise it
@@ -129,14 +129,14 @@ pub struct TransportConfig {
     /// Bytes of datagrams queued for sending, and separately for reading; default 1 MiB. Beyond
     /// it, sending blocks and the oldest unread datagram is dropped.
     pub datagram_queue: ByteCount,
-    /// Connection IDs that the peer may give us, 2 to 8; default 4.
+    /// Connection IDs that the peer may issue, 2 to 8; default 4.
     pub active_connection_id_limit: u64,
     /// Allow the peer to move to another address (RFC 9000, section 9); default true.
     pub migration: bool,
     /// Move to the server's preferred address if it has one and it answers (RFC 9000, section 9.6);
     /// default true. Clients only; one with empty connection IDs never moves there.
     pub use_preferred_address: bool,
-    /// Packets after which our keys are updated; default below every AEAD's limit (2^23). Lower it
+    /// Packets after which this end updates its keys; default below every AEAD's limit (2^23). Lower it
     /// in tests.
     pub key_update_interval: u64,
     /// Show the round-trip time to observers on the path by the spin bit (RFC 9000, section 17.4), but
@@ -155,7 +155,7 @@ pub struct TransportConfig {
     pub observer: Option<Arc<dyn ObserverFactory>>,
 }
 
-/// How often we would be acknowledged (draft-ietf-quic-ack-frequency). Fewer acknowledgements cost
+/// How often this end requests to be acknowledged (draft-ietf-quic-ack-frequency). Fewer cost
 /// both ends and the way back less; losses are found and windows opened later.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct AckFrequencyConfig {
@@ -342,7 +342,7 @@ pub enum RetryPolicy {
 /// What all connections of an endpoint share.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
-    /// Makes the connection IDs that we issue; only clients may have empty ones. `None` (default)
+    /// Makes the connection IDs that this end issues; only clients may have empty ones. `None` (default)
     /// makes random ones of 8 bytes, and among several workers such that name the worker
     /// ([`WorkerCids`](crate::WorkerCids)).
     pub cids: Option<Arc<dyn ConnectionIdGenerator>>,

@@ -11,8 +11,8 @@ impl Connection {
     /// [`Connection::poll_transmit`] had nothing to send; its next event allocates anew.
     ///
     /// While something is in flight nothing else changes. Otherwise sent packets are discarded, too: a late
-    /// ACK that covers packets of ours with nothing but ACKs is then no news, nor is one that covers
-    /// a packet that was never sent.
+    /// ACK that covers packets of this end with nothing but ACKs then acknowledges nothing new, and neither does one
+    /// that covers a packet that was never sent.
     pub fn release_idle_memory(&mut self) {
         let Self {
             identity,

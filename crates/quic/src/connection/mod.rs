@@ -1,10 +1,11 @@
 //! One connection: owner of its parts, and router of facts between them (RFC 9000, 9001, 9002).
 //!
-//! It decides nothing that a part can decide. Receiving is `receive` (coalesced packets) and the reception
-//! context (packet protection), `frames` (dispatch to owners), `acks` and `fates` (what became of sent
-//! packets); sending is `transmit` and the transmission
-//! context; `timers` and `lifecycle` say when it acts without input and how it ends; `migration`
-//! changes the addresses of a path; `application` is the interface of applications.
+//! It decides nothing that a part can decide. Its submodules are the entry points: `receive` for coalesced
+//! packets, `frames` for the dispatch of frames to their owners, `acks` for ACK frames and the loss timer,
+//! `transmit` for sending, `timers` and `lifecycle` for deadlines and the end, `migration` for changes of
+//! address, `application` for calls of the application. They borrow its parts for the contexts that do the
+//! work, which lie beside this module: `reception` (packet protection), `transmission` (building packets),
+//! `fates` (what became of sent packets), `migration` and `establishment`.
 
 mod acks;
 mod application;
@@ -51,7 +52,7 @@ use crate::policy::PathPreference;
 use crate::policy_host::PolicyHost;
 use crate::random::Random;
 
-/// The path of the handshake (RFC 10069: path ID 0).
+/// The path of the handshake (draft-ietf-quic-multipath-21: path ID 0).
 const INITIAL_PATH: PathId = PathId::ZERO;
 
 /// A QUIC connection, sans-I/O. See the crate documentation for the driving contract.

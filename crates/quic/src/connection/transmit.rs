@@ -69,7 +69,7 @@ impl Connection {
         self.transmit_on_candidate(now, buf)
     }
 
-    /// Our close, if it is due.
+    /// This end's close, if it is due.
     fn transmit_close(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
         let (mut transmission, workspace) = self.transmission(now, self.paths.primary().id)?;
         transmission.send_close(buf, workspace)

@@ -48,7 +48,7 @@ fn cost(data: &[u8]) -> usize {
 pub(crate) struct Datagrams {
     queues: LazyBox<DatagramQueues>,
     capacity: usize,
-    /// Largest frame that we accept.
+    /// Largest frame that this end accepts.
     accept: Option<u64>,
     /// Largest frame that the peer accepts.
     peer_accepts: Option<u64>,
@@ -96,7 +96,7 @@ pub(crate) enum WriteAttempt {
 }
 
 impl Datagrams {
-    /// Empty queues of `capacity` bytes each. `accept` is our `max_datagram_frame_size`; one turn in
+    /// Empty queues of `capacity` bytes each. `accept` is the local `max_datagram_frame_size`; one turn in
     /// `starvation_share` goes to less urgent streams or datagrams.
     pub(crate) fn new(capacity: u64, accept: Option<u64>, starvation_share: u32) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl Datagrams {
     }
 
     /// Largest payload that a packet with `room` bytes for frames can carry; `None` if the peer
-    /// accepts no frame of ours at all.
+    /// accepts no frame of this end at all.
     pub(crate) fn max_size(&self, room: usize) -> Option<usize> {
         let peer = usize::try_from(self.peer_accepts?).unwrap_or(usize::MAX);
         // The length field takes two bytes for anything that fits in a packet.

@@ -1,5 +1,5 @@
-//! Speeding up handshake completion: data repeated before its timeout, and in copies after it (RFC
-//! 9002, sections 6.2.3 and 6.2.4).
+//! Limits of speeding up handshake completion: how often handshake data may still be repeated before its
+//! timeout, and in how many copies after it (RFC 9002, sections 6.2.3 and 6.2.4).
 //!
 //! What is repeated is sent like any other data: the anti-amplification limit holds always, the congestion
 //! window unless a probe timeout permits probes.

@@ -1,4 +1,5 @@
-//! Handshake data repeated before their timeout, and in copies after it (RFC 9002, sections 6.2.3 and 6.2.4).
+//! Repetition of the CRYPTO data in flight: which packets are repeated once the peer shows that it misses
+//! them, and which by copies (RFC 9002, sections 6.2.3 and 6.2.4). How often is up to `HandshakeSpeedup`.
 
 use std::time::Duration;
 
@@ -20,8 +21,8 @@ const HANDSHAKE: [(SpaceId, EncryptionLevel); 2] = [
 ];
 
 impl Fates<'_> {
-    /// The peer shows that it misses handshake data: it repeats its own, or uses keys that we can't
-    /// have without what got lost.
+    /// The peer shows that it misses handshake data: it repeats its own, or uses keys that this end
+    /// can't have without what got lost.
     pub(crate) fn speed_up_handshake(&mut self, facts: &mut LossFacts) {
         if !self.speedup.has_retransmission() || self.handshake.is_confirmed() {
             return;

@@ -133,7 +133,7 @@ impl KeyPhases {
         }
     }
 
-    /// The key-phase bit of packets that we send.
+    /// The key-phase bit of packets that this end sends.
     pub(super) fn phase(&self) -> bool {
         self.phase
     }
@@ -298,7 +298,7 @@ impl KeyPhases {
         self.previous.as_ref()?.discard_at
     }
 
-    /// The peer followed our update: old receive keys are kept until `keep_until`.
+    /// The peer followed the local update: old receive keys are kept until `keep_until`.
     pub(super) fn confirm(&mut self, keep_until: Instant) {
         if let Some(previous) = &mut self.previous {
             previous.discard_at.get_or_insert(keep_until);

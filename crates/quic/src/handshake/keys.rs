@@ -23,7 +23,7 @@ pub(crate) struct Opened {
     pub(crate) len: usize,
     /// The peer moved to the next key phase with this packet.
     pub(crate) key_updated: bool,
-    /// The peer followed our key update with this packet: old keys can be discarded soon.
+    /// The peer followed the local key update with this packet: old keys can be discarded soon.
     pub(crate) phase_confirmed: bool,
 }
 
@@ -211,7 +211,7 @@ impl Protection {
         key.map_or(0, PacketKey::tag_len)
     }
 
-    /// The key-phase bit of packets that we send.
+    /// The key-phase bit of packets that this end sends.
     pub(crate) fn phase(&self) -> bool {
         self.one_rtt.as_ref().is_some_and(KeyPhases::phase)
     }
@@ -286,7 +286,7 @@ impl Protection {
         self.one_rtt.as_ref()?.previous_expires()
     }
 
-    /// The peer followed our update: old receive keys are kept until `keep_until`.
+    /// The peer followed the local update: old receive keys are kept until `keep_until`.
     pub(crate) fn confirm_phase(&mut self, keep_until: Instant) {
         if let Some(keys) = &mut self.one_rtt {
             keys.confirm(keep_until);

@@ -39,7 +39,7 @@ pub(crate) struct Progress {
     pub(crate) early_keys: bool,
     /// The TLS handshake is complete with this step.
     pub(crate) completed: bool,
-    /// The bytes were known already: the peer misses our answer to them.
+    /// The bytes were known already: the peer misses the answer to them.
     pub(crate) repeated: bool,
 }
 
@@ -223,7 +223,7 @@ impl Handshake {
         self.session.as_deref()
     }
 
-    /// The version of packets that we send.
+    /// The version of packets that this end sends.
     pub(crate) fn version(&self) -> u32 {
         self.negotiation.current()
     }
@@ -265,7 +265,7 @@ impl Handshake {
         self.complete || (self.side.is_server() && self.parameters_in_use)
     }
 
-    /// The server's transport parameters in the session whose early data we offer; `None` if there
+    /// The server's transport parameters in the session whose early data this end offers; `None` if there
     /// are none or they make no sense any more.
     pub(crate) fn resumed_parameters(&self) -> Option<TransportParameters> {
         let bytes = self.session.as_ref()?.resumed_parameters()?;
@@ -393,7 +393,7 @@ impl Handshake {
         Ok(())
     }
 
-    /// True if `packet`, a Retry with its tag, answers our Initial to `original_dst_cid` (RFC 9001,
+    /// True if `packet`, a Retry with its tag, answers this end's Initial to `original_dst_cid` (RFC 9001,
     /// section 5.8).
     pub(crate) fn retry_is_authentic(
         &self,

@@ -101,7 +101,7 @@ impl Opening {
         }
     }
 
-    /// Our transport parameters in a connection of `version` (RFC 9368, section 3): a client offers
+    /// The local transport parameters in a connection of `version` (RFC 9368, section 3): a client offers
     /// what its first flight could be read as, a server lists all that it supports.
     pub(crate) fn encode(&self, side: Side, version: u32) -> Vec<u8> {
         let mut parameters = self.parameters;

@@ -92,7 +92,7 @@ impl Migration<'_> {
     }
 
     /// Adds a candidate path for where a packet came from, and validates it. `None` if there are too
-    /// many, or if the peer only probes from there, with another of our connection IDs, but gave none
+    /// many, or if the peer only probes from there, with another of the local connection IDs, but gave none
     /// to answer with.
     fn add_from_peer(&mut self, packet: &Arrival, role: Role, is_probe: bool) -> Option<usize> {
         let path = &mut *self.path;
@@ -109,7 +109,7 @@ impl Migration<'_> {
                 return None;
             }
             // A peer that has moved without giving any to use there must not be lost over it: a NAT
-            // may have moved it just when it changed our ID. The next one that it gives is used.
+            // may have moved it just when it changed the local ID. The next one that it gives is used.
             path.cids.needs_fresh_remote = true;
         }
         let is_validated =
@@ -129,7 +129,7 @@ impl Migration<'_> {
     }
 
     /// Validates the previous path, to find out whether the peer really left it (section 9.3.3): if it is
-    /// still there, it answers with a packet that brings us back.
+    /// still there, it answers with a packet that leads back to it.
     pub(super) fn validate_previous(&mut self) {
         if let Some(at) = self.path.network.candidates.in_role(Role::Previous) {
             self.validate(at);

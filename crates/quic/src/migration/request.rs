@@ -41,7 +41,7 @@ impl Migration<'_> {
         Ok(preferred.map(|remote| Address { remote, local }))
     }
 
-    /// The path to the server from `local`, if we may take it.
+    /// The path to the server from `local`, if this end may take it.
     fn check_migration(&self, local: LocalAddress) -> Result<Address, MigrateError> {
         if self.identity.side.is_server() {
             return Err(MigrateError::NotClient);
@@ -95,11 +95,11 @@ impl Migration<'_> {
         Some(remote)
     }
 
-    /// A path that we chose is validated: from now on it is the one in use.
+    /// A path that this end chose is validated: from now on it is the one in use.
     pub(super) fn arrive(&mut self, at: usize, rtt: Duration) {
         self.switch_to(at, Some(rtt));
         // Once at the preferred address, the old one is not tried any more, from wherever (section
-        // 9.6.3); and what was preferred stays so after a move of our own.
+        // 9.6.3); and what was preferred stays so after a migration by this end.
         let address = self.path.network.address;
         if self.identity.first_remote() != Some(address.remote) {
             self.abandon(Role::Chosen);
@@ -142,8 +142,8 @@ impl Migration<'_> {
     }
 }
 
-/// True if a server at `current` may be at `preferred` too. It must not make us send to whom only we
-/// can reach, or to many at once (RFC 9000, section 21.5.6).
+/// True if a server at `current` may be at `preferred` too. It must not make this end send to an
+/// address that only this end can reach, or to many at once (RFC 9000, section 21.5.6).
 fn is_plausible(preferred: SocketAddr, current: SocketAddr) -> bool {
     let ip = preferred.ip();
     let is_broadcast = matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());

@@ -23,23 +23,23 @@ use crate::transmit::PathAddress;
 pub enum Observation<'a> {
     /// The connection began; the first of its observations.
     Started {
-        /// Our role.
+        /// The role of this end.
         side: Side,
         /// Both ends of the path of the handshake.
         path: PathAddress,
         /// Destination of the client's first Initial packet. A client that begins again in another
         /// version, or follows a Retry, takes another one.
         original_dst_cid: ConnectionId,
-        /// Our first connection ID.
+        /// The first local connection ID.
         local_cid: ConnectionId,
-        /// The connection ID that our first packet goes to.
+        /// The connection ID that the first packet of this end goes to.
         remote_cid: ConnectionId,
         /// Version of the client's first packet.
         version: u32,
         /// The versions that this end supports, best first.
         versions: &'a [u32],
     },
-    /// Transport parameters are known: ours from the start, the peer's from the handshake.
+    /// Transport parameters are known: the local ones from the start, the peer's from the handshake.
     Parameters {
         /// Whose.
         owner: Owner,
@@ -301,7 +301,7 @@ pub enum Observation<'a> {
         /// That of the connection; another one if the server chose so (RFC 9368).
         version: u32,
     },
-    /// A path besides the one in use is being probed, by us or by the peer.
+    /// A path besides the one in use is being probed, by either end.
     PathProbed {
         /// Its ends.
         path: PathAddress,
@@ -318,7 +318,7 @@ pub enum Observation<'a> {
         /// Its ends.
         path: PathAddress,
     },
-    /// Another path is in use from now on, because we or the peer moved.
+    /// Another path is in use from now on, because either end moved.
     PathChanged {
         /// The path left.
         from: PathAddress,
@@ -342,7 +342,7 @@ pub enum Observation<'a> {
         /// Encryption level.
         level: EncryptionLevel,
     },
-    /// Our or the peer's 1-RTT keys changed phase.
+    /// The 1-RTT keys of either end changed phase.
     KeyUpdated {
         /// Number of updates so far.
         generation: u64,
@@ -359,7 +359,7 @@ pub enum Observation<'a> {
 /// One end of the connection, as seen from here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Owner {
-    /// We.
+    /// This end.
     Local,
     /// The peer.
     Remote,

@@ -49,7 +49,7 @@ pub enum DatagramFate {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ResetCause {
-    /// Our application gave it up.
+    /// The local application gave it up.
     Application,
     /// The peer asked for it with `STOP_SENDING`.
     StopSending,

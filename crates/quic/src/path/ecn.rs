@@ -237,7 +237,7 @@ impl Ecn {
     }
 
     /// An ACK of `level` that raised the largest acknowledged packet, sent at `sent_at`, newly
-    /// acknowledged `newly_marked` packets that we had marked. Returns the increases to act on.
+    /// acknowledged `newly_marked` packets that this end had marked. Returns the increases to act on.
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,
@@ -316,7 +316,7 @@ impl Ecn {
         }
         let [ect0, ect1, ce] = std::array::from_fn(|i| counts[i].checked_sub(reported[i]));
         let (ect0, ect1, ce) = (ect0?, ect1?, ce?);
-        // We send one codepoint only: any report of the other is a remark or a lie.
+        // This end sends one codepoint only: any report of the other is a remark or a lie.
         let (ours, other) = match self.codepoint {
             EcnCodepoint::Ect1 => (ect1, ect0),
             _ => (ect0, ect1),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use swiftwater_units::{Bandwidth, ByteCount, Instant, PathId};
 
-/// How far a path has come (draft-ietf-quic-multipath, section 3).
+/// How far a path has come (draft-ietf-quic-multipath-21, section 3).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum PathPhase {
@@ -18,7 +18,7 @@ pub enum PathPhase {
     Closing,
 }
 
-/// What one end announces about its use of a path (draft-ietf-quic-multipath, section 3.3).
+/// What one end announces about its use of a path (draft-ietf-quic-multipath-21, section 3.3).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum PathStatus {
     /// PATH_STATUS_AVAILABLE: the path may carry any packet.

@@ -46,7 +46,7 @@ impl Reception<'_> {
                 path.cids.remote.set_handshake_cid(header.src_cid);
             }
             (Side::Server, EncryptionLevel::Handshake) => {
-                // The client has our Handshake keys, so it received what we sent to its address.
+                // The client has the Handshake keys, so it received what was sent to its address.
                 self.paths
                     .initial_mut()
                     .network

@@ -44,7 +44,7 @@ impl Reception<'_> {
         Some(header)
     }
 
-    /// The QUIC bit may be 0 if we said so (RFC 9287, section 3), and in Version Negotiation.
+    /// The QUIC bit may be 0 if this end permitted it (RFC 9287, section 3), and in Version Negotiation.
     fn accepts_quic_bit(&self, header: &PartialHeader) -> bool {
         header.quic_bit
             || self.identity.grease

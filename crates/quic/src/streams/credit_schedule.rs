@@ -94,7 +94,7 @@ impl CreditSchedule {
     }
 }
 
-/// `initial_max_data` of our transport parameters: the window, or less at a limited rate.
+/// `initial_max_data` of the local transport parameters: the window, or less at a limited rate.
 pub(crate) fn first_limit(config: &TransportConfig) -> u64 {
     let window = config.receive_window.get();
     match config.receive_rate {

@@ -39,12 +39,12 @@ impl Streams {
 
     /// True for a locally opened stream on which the peer sends next.
     fn is_request(&self, stream: &Stream) -> bool {
-        let is_ours = stream.id.dir() == Dir::Bi && self.ids.is_local(stream.id);
+        let is_local_bidi = stream.id.dir() == Dir::Bi && self.ids.is_local(stream.id);
         let unanswered = stream.recv.as_ref().is_some_and(|it| it.highest() == 0);
         let is_asked = stream
             .send
             .as_ref()
             .is_none_or(|send| send.buffer.is_finished() || (unanswered && send.buffer.sent() > 0));
-        is_ours && is_asked
+        is_local_bidi && is_asked
     }
 }

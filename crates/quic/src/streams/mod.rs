@@ -145,7 +145,7 @@ pub(crate) struct StreamsStats {
     pub(crate) expired_streams: u64,
     /// Their bytes that were not delivered.
     pub(crate) expired_bytes: u64,
-    /// Streams that we opened.
+    /// Streams that this end opened.
     pub(crate) opened: u64,
     /// Streams that the peer opened.
     pub(crate) opened_by_peer: u64,
@@ -190,7 +190,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// No streams. The windows and counts of `config` are those of our transport parameters: every
+    /// No streams. The windows and counts of `config` are those of the local transport parameters: every
     /// stream starts with `stream_receive_window`, the connection with
     /// `receive_window`.
     pub(crate) fn new(side: Side, config: &TransportConfig) -> Self {

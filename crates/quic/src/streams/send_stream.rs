@@ -16,7 +16,7 @@ use crate::lazy_box::LazyBox;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum SendState {
     Sending,
-    /// We gave up but for the first bytes.
+    /// Reset, but for the first bytes.
     ResetAt {
         /// The application's error code.
         code: u64,
@@ -25,9 +25,9 @@ enum SendState {
         /// The peer has the latest one.
         acked: bool,
     },
-    /// We gave up, and `RESET_STREAM` is on its way.
+    /// Reset by this end, and `RESET_STREAM` is on its way.
     Reset,
-    /// The peer asked us to stop with this code, and `RESET_STREAM` is on its way.
+    /// The peer asked this end to stop with this code, and `RESET_STREAM` is on its way.
     Stopped(u64),
 }
 

@@ -14,7 +14,7 @@ use crate::error::TransportError;
 use crate::idle_memory::IdleMemory;
 use crate::ranges::RangeSet;
 
-/// Streams that we open.
+/// Streams that this end opens.
 #[derive(Debug, Default)]
 struct LocalStreams {
     /// Index of the next stream.
@@ -108,7 +108,7 @@ impl StreamIds {
         }
     }
 
-    /// True if we open streams of this kind.
+    /// True if this end opens streams of this kind.
     pub(super) fn is_local(&self, id: StreamId) -> bool {
         id.initiator() == self.side
     }
@@ -145,12 +145,12 @@ impl StreamIds {
         }
     }
 
-    /// True if we have opened the local stream `id`.
+    /// True if this end has opened the local stream `id`.
     pub(super) fn is_opened(&self, id: StreamId) -> bool {
         id.index() < self.local[id.dir() as usize].next
     }
 
-    /// Streams of ours so far.
+    /// Local streams so far.
     pub(super) fn opened_by_us(&self, dir: Dir) -> u64 {
         self.local[dir as usize].next
     }
@@ -163,7 +163,7 @@ impl StreamIds {
         }
     }
 
-    /// The next stream of ours, or `None` at the peer's limit.
+    /// The next local stream, or `None` at the peer's limit.
     pub(super) fn open(&mut self, dir: Dir) -> Option<StreamId> {
         let local = &mut self.local[dir as usize];
         if local.next >= local.limit {

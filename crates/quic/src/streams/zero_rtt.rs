@@ -19,7 +19,7 @@ impl Streams {
             .is_some_and(|(_, stream)| stream.is_zero_rtt)
     }
 
-    /// Streams of a kind that we opened so far.
+    /// Streams of a kind that this end opened so far.
     pub(crate) fn opened(&self, dir: Dir) -> u64 {
         self.ids.opened_by_us(dir)
     }

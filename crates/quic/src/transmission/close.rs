@@ -19,7 +19,7 @@ use crate::lifecycle::CloseFrame;
 const MAX_REASON: usize = 512;
 
 impl Transmission<'_> {
-    /// Writes our close if it is due, in every encryption level that the peer may be able to read.
+    /// Writes this end's close if it is due, in every encryption level that the peer may be able to read.
     pub(crate) fn send_close(
         &mut self,
         buf: &mut [u8],

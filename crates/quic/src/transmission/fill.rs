@@ -95,7 +95,7 @@ impl Transmission<'_> {
         let Some(space) = self.space_mut(level) else {
             return;
         };
-        // A packet that elicits an acknowledgement repeats ours: the last ACK may have been lost, and the
+        // A packet that elicits an acknowledgement repeats this end's: the last ACK may have been lost, and the
         // peer backs off while it waits for it. Not in Initial and Handshake packets: their ACKs carry no
         // delay, so a late one would look like a long round trip.
         let asks = packet.data && (packet.probe || space.ping);

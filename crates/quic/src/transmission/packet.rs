@@ -329,7 +329,7 @@ impl Transmission<'_> {
         };
         space.non_eliciting_run += 1;
         if space.non_eliciting_run >= MAX_NON_ELICITING_RUN {
-            // The peer acknowledges our ACKs only with something that elicits an ACK (RFC 9000, section
+            // The peer acknowledges ACKs only with something that elicits an ACK (RFC 9000, section
             // 13.2.4).
             space.ping = true;
         }

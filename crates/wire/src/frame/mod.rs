@@ -1,4 +1,4 @@
-//! Frames (RFC 9000, section 19; RFC 9221; multipath draft, section 4;
+//! Frames (RFC 9000, section 19; RFC 9221; draft-ietf-quic-multipath-21, section 4;
 //! draft-ietf-quic-reliable-stream-reset-09, section 4).
 
 mod ack;

@@ -148,7 +148,7 @@ impl RemoteCids {
         self.is_empty() || self.assigned_at(sequence).is_some()
     }
 
-    /// Takes a NEW_CONNECTION_ID frame (RFC 9000, section 19.15). `retirements` counts our
+    /// Takes a NEW_CONNECTION_ID frame (RFC 9000, section 19.15). `retirements` counts this end's
     /// RETIRE_CONNECTION_ID frames that are not acknowledged yet. Returns the sequence numbers to
     /// retire.
     pub(crate) fn on_new(
