@@ -142,9 +142,9 @@ impl Lifecycle {
     }
 
     /// The smaller of both ends' values, zero and absent meaning none.
-    pub(crate) fn set_idle_timeout(&mut self, ours: Option<Duration>, peers: Option<Duration>) {
+    pub(crate) fn set_idle_timeout(&mut self, local: Option<Duration>, remote: Option<Duration>) {
         let set = |value: Option<Duration>| value.filter(|timeout| !timeout.is_zero());
-        self.idle_timeout = match (set(ours), set(peers)) {
+        self.idle_timeout = match (set(local), set(remote)) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };

@@ -37,7 +37,7 @@ impl HandshakeSpeedup {
         left.is_some()
     }
 
-    pub(crate) fn has_retransmission(&self) -> bool {
+    pub(crate) fn has_retransmission(self) -> bool {
         self.retransmissions_left > 0
     }
 

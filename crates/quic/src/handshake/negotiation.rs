@@ -13,28 +13,28 @@ use crate::error::TransportError;
 #[derive(Debug)]
 pub(crate) struct Negotiation {
     /// The versions that this end supports, best first.
-    ours: Vec<u32>,
+    supported: Vec<u32>,
     /// That of the client's first packets, after Version Negotiation if there was one.
     original: u32,
     /// That of the connection as far as known.
     current: u32,
     /// Whether the server's choice is known.
     is_settled: bool,
-    /// Whether the owner was informed.
-    is_told: bool,
-    /// A client began again because of a Version Negotiation packet.
+    /// Whether the choice was reported to the owner.
+    is_reported: bool,
+    /// A client restarted because of a Version Negotiation packet.
     has_restarted: bool,
 }
 
 impl Negotiation {
     /// A connection whose first packets are of version `original`.
-    pub(crate) fn new(ours: Vec<u32>, original: u32) -> Self {
+    pub(crate) fn new(supported: Vec<u32>, original: u32) -> Self {
         Self {
-            ours,
+            supported,
             original,
             current: original,
             is_settled: false,
-            is_told: false,
+            is_reported: false,
             has_restarted: false,
         }
     }
@@ -49,8 +49,8 @@ impl Negotiation {
 
     /// The version, the first time that this is asked after it was settled.
     pub(crate) fn take_settled(&mut self) -> Option<u32> {
-        let is_news = self.is_settled && !std::mem::replace(&mut self.is_told, self.is_settled);
-        is_news.then_some(self.current)
+        let is_new = self.is_settled && !std::mem::replace(&mut self.is_reported, self.is_settled);
+        is_new.then_some(self.current)
     }
 
     /// The server's choice is `version`.
@@ -63,7 +63,7 @@ impl Negotiation {
     pub(crate) fn may_become(&self, version: u32) -> bool {
         !self.is_settled
             && version != self.current
-            && self.ours.contains(&version)
+            && self.supported.contains(&version)
             && are_compatible(self.original, version)
     }
 
@@ -74,7 +74,7 @@ impl Negotiation {
         if self.has_restarted || self.is_settled || offered.contains(&self.original) {
             return Restart::Ignored;
         }
-        let Some(version) = first_common(&self.ours, offered) else {
+        let Some(version) = first_common(&self.supported, offered) else {
             return Restart::Impossible;
         };
         self.has_restarted = true;
@@ -95,7 +95,7 @@ impl Negotiation {
         if client.chosen != self.original {
             return Err(mismatch("the client chose another version than it uses"));
         }
-        let chosen = self.ours.iter().copied().find(|version| {
+        let chosen = self.supported.iter().copied().find(|version| {
             client.available().contains(version) && are_compatible(self.original, *version)
         });
         Ok(chosen.unwrap_or(self.original))
@@ -131,7 +131,7 @@ impl Negotiation {
             ));
         }
         offered.push(self.current);
-        if first_common(&self.ours, &offered) == Some(self.original) {
+        if first_common(&self.supported, &offered) == Some(self.original) {
             Ok(())
         } else {
             Err(mismatch("Version Negotiation hid a better version"))
@@ -150,9 +150,10 @@ pub(crate) enum Restart {
     Ignored,
 }
 
-/// The first of `ours` that is among those offered.
-fn first_common(ours: &[u32], offered: &[u32]) -> Option<u32> {
-    ours.iter()
+/// The first of `supported` that is among those offered.
+fn first_common(supported: &[u32], offered: &[u32]) -> Option<u32> {
+    supported
+        .iter()
         .copied()
         .find(|version| offered.contains(version))
 }

@@ -105,9 +105,10 @@ impl Opening {
     /// what its first flight could be read as, a server lists all that it supports.
     pub(crate) fn encode(&self, side: Side, version: u32) -> Vec<u8> {
         let mut parameters = self.parameters;
-        let ours = self.versions.iter().copied();
-        let available = ours
-            .filter(|&ours| side.is_server() || are_compatible(version, ours) || ours == version);
+        let supported = self.versions.iter().copied();
+        let available = supported.filter(|&supported| {
+            side.is_server() || are_compatible(version, supported) || supported == version
+        });
         let grease = self.grease.as_ref().map(|grease| grease.version);
         let information = VersionInformation::new(version, grease.into_iter().chain(available));
         parameters.version_information = Some(information);

@@ -316,12 +316,12 @@ impl Ecn {
         }
         let [ect0, ect1, ce] = std::array::from_fn(|i| counts[i].checked_sub(reported[i]));
         let (ect0, ect1, ce) = (ect0?, ect1?, ce?);
-        // This end sends one codepoint only: any report of the other is a remark or a lie.
-        let (ours, other) = match self.codepoint {
+        // This end sends one codepoint only: any report of the other is re-marked or false.
+        let (marked, other) = match self.codepoint {
             EcnCodepoint::Ect1 => (ect1, ect0),
             _ => (ect0, ect1),
         };
-        let is_complete = ours.saturating_add(ce) >= newly_marked;
+        let is_complete = marked.saturating_add(ce) >= newly_marked;
         (is_complete && other == 0).then_some([ect0, ect1, ce])
     }
 }
