@@ -24,13 +24,19 @@ fn files(folder: &Path, prefix: &str, found: &mut Vec<String>) {
     }
 }
 
+fn is_rust(name: &str) -> bool {
+    Path::new(name)
+        .extension()
+        .is_some_and(|extension| extension == "rs")
+}
+
 /// The Rust files in a page's code spans: `quic/src/lib.rs`, or `quic/tests/cids.rs::name_of_a_test`.
 fn named(page: &str) -> Vec<String> {
     let spans = page.split('`').skip(1).step_by(2);
     let names = spans.map(|span| span.split("::").next().unwrap_or_default());
     let is_plain = |c: char| c.is_alphanumeric() || "_-/.".contains(c);
     names
-        .filter(|name| name.ends_with(".rs") && name.chars().all(is_plain))
+        .filter(|name| is_rust(name) && name.chars().all(is_plain))
         .map(str::to_owned)
         .collect()
 }

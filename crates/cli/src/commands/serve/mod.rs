@@ -84,10 +84,9 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     let responses = ResponseBudget::new(config.limits.response_memory.get() as usize);
     let over_tcp = |listener| {
         let (content, live) = (content.clone(), current.clone());
-        let most = descriptors.connections;
         serve_tcp(
             &config,
-            most,
+            descriptors.connections,
             &responses,
             &certificates,
             listener,
@@ -118,10 +117,15 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     service.http3.drain();
     let outcome = finish(&mut connections, tcp, config.grace.0, &mut stops).await;
     farewell(&server).await;
+    flush(&current).await;
+    outcome
+}
+
+/// Writes out what the access log holds.
+async fn flush(current: &watch::Receiver<Live>) {
     let reports = current.borrow().reports.clone();
     // A failure means that the runtime ends, and the log with it.
     let _ = tokio::task::spawn_blocking(move || reports.flush()).await;
-    outcome
 }
 
 /// `--print-config`: the configuration in use.
