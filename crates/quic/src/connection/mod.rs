@@ -162,11 +162,11 @@ impl Connection {
         }
     }
 
-    /// Reports what resets of streams brought about.
-    fn report_resets(&mut self, now: Instant) {
+    /// Reports fates of datagrams, streams that begin and end, and resets, if there are any.
+    fn report_data_events(&mut self, now: Instant) {
         if self.streams.has_reports() || self.datagrams.has_reports() {
             let (mut fates, _) = self.fates(now);
-            fates.report_resets();
+            fates.report_data_events();
         }
     }
 

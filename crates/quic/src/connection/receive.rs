@@ -58,7 +58,7 @@ impl Connection {
             }
         }
         self.streams.drain_control(&mut self.control);
-        self.report_resets(now);
+        self.report_data_events(now);
         let (handshake, paths) = (&self.handshake, &self.paths);
         self.monitor.report_changes(now, handshake, paths);
     }

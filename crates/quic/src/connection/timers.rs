@@ -107,7 +107,7 @@ impl Connection {
         self.control.repeat_by(now);
         self.datagrams.expire(now);
         self.streams.drain_control(&mut self.control);
-        self.report_resets(now);
+        self.report_data_events(now);
     }
 
     /// The loss timer or the probe timer, whichever runs.

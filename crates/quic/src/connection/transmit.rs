@@ -35,7 +35,7 @@ impl Connection {
             return self.transmit_close(now, buf);
         }
         self.streams.drain_control(&mut self.control);
-        self.report_resets(now);
+        self.report_data_events(now);
         let (handshake, monitor) = (&self.handshake, &mut self.monitor);
         self.policies
             .poll_feedback(now, handshake, &self.paths, monitor);

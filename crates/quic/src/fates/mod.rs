@@ -222,9 +222,9 @@ impl Fates<'_> {
         }
     }
 
-    /// Reports what resets of streams brought about to the re-injector and to the observer, and to the
-    /// observer which streams came and went and what became of datagrams.
-    pub(crate) fn report_resets(&mut self) {
+    /// Reports fates of datagrams, streams that begin and end, and resets to the observer; what resets did to
+    /// data under repair also to the re-injector.
+    pub(crate) fn report_data_events(&mut self) {
         while let Some((key, fate)) = self.datagrams.poll_report() {
             let observation = Observation::DatagramFate { key, fate };
             self.monitor.observe(self.now, &observation);
