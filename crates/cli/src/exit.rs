@@ -34,12 +34,14 @@ pub enum Exit {
     Scenario = 10,
     /// 11: runs of an experiment failed. The others are kept.
     Runs = 11,
-    /// 12: claims of an experiment failed, and `--strict` was given.
+    /// 12: claims of an experiment failed or are open, and `--strict` was given.
     Claims = 12,
     /// 13: the server answered with a status of 400 or above, or with a redirect that was not followed.
     Status = 13,
     /// 14: `--max-time` was exceeded.
     TooSlow = 14,
+    /// 15: runs are missing from joined results, and `--partial` was not given.
+    Incomplete = 15,
     /// 130: interrupted with Ctrl-C before the work was done.
     Interrupted = 130,
 }
@@ -59,9 +61,10 @@ Exit codes:
   9    cannot listen on the address (port taken)
   10   no such scenario, or its file is wrong (file and line are named)
   11   runs of an experiment failed (the others are kept)
-  12   claims of an experiment failed (only with --strict)
+  12   claims of an experiment failed or are open (only with --strict)
   13   the server answered with an error status (400 and up) or a redirect that was not followed
   14   it took longer than --max-time
+  15   runs are missing from joined results (unless --partial)
   130  interrupted (Ctrl-C)";
 
 impl From<Exit> for ExitCode {

@@ -449,7 +449,12 @@ fn missing_runs_are_reported_and_strict_counts_claims_without_data() {
     // A part needn't have all data.
     succeeded(&shard("1/3", "one"));
     succeeded(&shard("2/3", "two"));
-    let merged = run(folder.path(), ["merge", "all", "one", "two", "--strict"]);
+    let merged = run(folder.path(), ["merge", "all", "one", "two"]);
+    assert!(failed(&merged, 15).contains("--partial accepts that"));
+    let merged = run(
+        folder.path(),
+        ["merge", "all", "one", "two", "--partial", "--strict"],
+    );
     assert_eq!(merged.status.code(), Some(12));
     let error = String::from_utf8_lossy(&merged.stderr);
     assert!(error.contains("error: 1 claim without data"), "{error}");

@@ -74,7 +74,7 @@ fn a_page_has_its_parts_in_order() {
     ];
     let places: Vec<usize> = order.iter().map(|what| at(&page, what)).collect();
     assert!(places.is_sorted(), "{places:?}");
-    assert!(page.contains("1 failed, 1 without data, 1 not testable, 1 passed"));
+    assert!(page.contains("1 failed, 0 open, 1 without data, 1 not testable, 1 passed"));
     assert!(!page.contains("Unfinished"));
     assert!(!page.contains("Quick form"));
 }
@@ -534,15 +534,20 @@ fn markdown_has_misses_first_and_one_line_each() {
     let mut fail = verdict("C2", Outcome::Fail);
     fail.here = "+3.2 %".to_owned();
     fail.margin = Some(0.011);
-    let text = markdown(&experiment(), &[pass, fail]);
+    let mut open = verdict("C3", Outcome::Open);
+    open.band = "at least 1.1x".to_owned();
+    open.lowered = "half of the published gain".to_owned();
+    let text = markdown(&experiment(), &[pass, open, fail]);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines[2],
-        "1 failed, 0 without data, 0 not testable, 1 passed."
+        "1 failed, 1 open, 0 without data, 0 not testable, 1 passed."
     );
     assert!(lines[6].starts_with("| C2 |") && lines[6].contains("+3.2 % ± 1.1"));
-    assert!(lines[7].starts_with("| C1 |") && lines[7].contains("a \\| b c"));
-    assert_eq!(lines.len(), 8);
+    assert!(lines[7].starts_with("| C3 |") && lines[7].contains("| open |"));
+    assert!(lines[7].contains("at least 1.1x (lowered bar: half of the published gain)"));
+    assert!(lines[8].starts_with("| C1 |") && lines[8].contains("a \\| b c"));
+    assert_eq!(lines.len(), 9);
 }
 
 #[test]
@@ -551,7 +556,7 @@ fn the_index_counts_and_links() {
     let entry = IndexEntry::new(&experiment(), 12, &verdicts, "sharing/report.html");
     let page = index(&[entry.clone(), entry]);
     assert_eq!(page.matches("href=\"sharing/report.html\"").count(), 2);
-    assert!(page.contains("2: 2 failed, 0 without data, 0 not testable, 2 passed"));
+    assert!(page.contains("2: 2 failed, 0 open, 0 without data, 0 not testable, 2 passed"));
     assert!(page.contains("12 of 36"));
     assert_eq!(Counts::of(&verdicts).failed, 1);
 }

@@ -117,6 +117,12 @@ impl Evaluation {
         self.verdicts.iter().filter(failed).count()
     }
 
+    /// Claims that are open.
+    pub(super) fn open(&self) -> usize {
+        let open = |verdict: &&Verdict| verdict.outcome == Outcome::Open;
+        self.verdicts.iter().filter(open).count()
+    }
+
     /// Claims without data that should have them.
     pub(super) fn without_data(&self) -> usize {
         let lacks = |verdict: &&Verdict| verdict.outcome == Outcome::NoData;
@@ -177,7 +183,7 @@ fn write_format(_: &Results, format: Format) -> Result<(), Failure> {
     check_format(format)
 }
 
-/// With `--strict`, failed claims fail the command, and so do claims without data in a complete
+/// With `--strict`, claims that failed or are open fail the command, and so do claims without data in a complete
 /// run; `is_part` if the command covered a part of the runs only.
 pub(super) fn judge<'a>(
     strict: bool,
@@ -187,21 +193,26 @@ pub(super) fn judge<'a>(
     if !strict {
         return Ok(());
     }
-    let (mut failed, mut without) = (0, 0);
+    let (mut failed, mut open, mut without) = (0, 0, 0);
     for conclusion in conclusions {
         failed += conclusion.failed();
+        open += conclusion.open();
         if !is_part {
             without += conclusion.without_data();
         }
     }
-    let claims = |count| if count == 1 { "claim" } else { "claims" };
-    let text = match (failed, without) {
-        (0, 0) => return Ok(()),
-        (failed, 0) => format!("{failed} {} failed", claims(failed)),
-        (0, without) => format!("{without} {} without data", claims(without)),
-        (failed, without) => {
-            format!("{failed} {} failed, {without} without data", claims(failed))
-        }
-    };
-    Err(Failure::new(Exit::Claims, text))
+    let counts = [(failed, "failed"), (open, "open"), (without, "without data")];
+    let counts = counts.into_iter().filter(|&(count, _)| count > 0);
+    let words: Vec<String> = counts
+        .enumerate()
+        .map(|(nth, (count, word))| match (nth, count) {
+            (0, 1) => format!("1 claim {word}"),
+            (0, count) => format!("{count} claims {word}"),
+            (_, count) => format!("{count} {word}"),
+        })
+        .collect();
+    if words.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::Claims, words.join(", ")))
 }

@@ -9,7 +9,7 @@ use swiftwater_lab::store::{Manifest, Results, find, merge};
 
 use super::evaluation::{Evaluation, check_format, judge};
 use super::{Format, SourceArgs, index};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::output;
 
 /// `lab merge`.
@@ -38,7 +38,11 @@ pub struct MergeArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 
-    /// Fail if a claim fails, or has no data in a complete run
+    /// Succeed although runs are missing, such as those of a shard that is still at work
+    #[arg(long)]
+    pub partial: bool,
+
+    /// Fail if a claim fails or is open, or has no data in a complete run
     #[arg(long)]
     pub strict: bool,
 
@@ -66,6 +70,7 @@ pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
         }
     }
     let mut conclusions = Vec::new();
+    let mut incomplete = Vec::new();
     for (manifest, folders) in experiments.values() {
         let experiment = args.source.experiment_of(manifest)?;
         // The scenario's own name, not the name in a file, so that the path stays inside the
@@ -74,6 +79,7 @@ pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
         let results = merge(&out, &experiment, folders)?;
         if let Some(missing) = missing(&experiment, &results) {
             output::note(&format!("{}: {missing}", experiment.name));
+            incomplete.push(experiment.name.clone());
         }
         let conclusion = Evaluation::of(&experiment, &results, true, args.format)?;
         if !args.json {
@@ -86,6 +92,13 @@ pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
         output::json(&conclusions)?;
     } else {
         index::print_paths(&pages)?;
+    }
+    if !args.partial && !incomplete.is_empty() {
+        let text = format!(
+            "runs of {} are missing; --partial accepts that",
+            incomplete.join(", ")
+        );
+        return Err(Failure::new(Exit::Incomplete, text));
     }
     judge(args.strict, false, &conclusions)
 }

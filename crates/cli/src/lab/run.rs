@@ -96,7 +96,7 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 
-    /// Fail if a claim fails, or has no data in a complete run
+    /// Fail if a claim fails or is open, or has no data in a complete run
     #[arg(long)]
     pub strict: bool,
 

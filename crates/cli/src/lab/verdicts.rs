@@ -7,22 +7,25 @@ use crate::table::Table;
 /// Longer statements are cut in the table; the report has them in full.
 const LONGEST: usize = 60;
 
-/// The table, and a line for each claim that failed.
+/// The table, and a line for each claim that failed or is open.
 pub(super) fn table(verdicts: &[Verdict]) -> String {
     let mut sorted: Vec<&Verdict> = verdicts.iter().collect();
     sorted.sort_by_key(|verdict| rank(verdict.outcome));
-    let mut table = Table::new(["claim", "paper", "here", "verdict"]).left(3);
+    let mut table = Table::new(["claim", "paper", "here", "passes if", "verdict"]).left(4);
     for verdict in &sorted {
         table.row([
             format!("{} {}", verdict.id, shortened(&verdict.says)),
             or_dash(&verdict.paper),
             or_dash(&verdict.here),
+            band(verdict),
             word(verdict.outcome).to_owned(),
         ]);
     }
     let mut lines = vec![table.render()];
-    let failed = sorted.iter().filter(|v| v.outcome == Outcome::Fail);
-    lines.extend(failed.map(|verdict| explained(verdict)));
+    let undecided = sorted
+        .iter()
+        .filter(|verdict| matches!(verdict.outcome, Outcome::Fail | Outcome::Open));
+    lines.extend(undecided.map(|verdict| explained(verdict)));
     lines.join("\n")
 }
 
@@ -35,6 +38,7 @@ pub(super) fn smoke_table(verdicts: &[Verdict]) -> Option<String> {
         let word = match verdict.outcome {
             Outcome::Pass => "inside",
             Outcome::Fail => "outside",
+            Outcome::Open => "open",
             Outcome::NoData | Outcome::NotTestable => continue,
         };
         any = true;
@@ -50,6 +54,10 @@ pub(super) fn smoke_table(verdicts: &[Verdict]) -> Option<String> {
 
 fn explained(verdict: &Verdict) -> String {
     let mut line = format!("{}: passes if {}", verdict.id, verdict.band);
+    if !verdict.lowered.is_empty() {
+        line.push_str(", a lowered bar: ");
+        line.push_str(&verdict.lowered);
+    }
     for part in [&verdict.detail, &verdict.note] {
         let part = part.split_whitespace().collect::<Vec<_>>().join(" ");
         if !part.is_empty() {
@@ -63,9 +71,10 @@ fn explained(verdict: &Verdict) -> String {
 fn rank(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Fail => 0,
-        Outcome::NoData => 1,
-        Outcome::NotTestable => 2,
-        Outcome::Pass => 3,
+        Outcome::Open => 1,
+        Outcome::NoData => 2,
+        Outcome::NotTestable => 3,
+        Outcome::Pass => 4,
     }
 }
 
@@ -73,9 +82,16 @@ fn word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Pass => "pass",
         Outcome::Fail => "FAIL",
+        Outcome::Open => "open",
         Outcome::NoData => "no data",
         Outcome::NotTestable => "not testable",
     }
+}
+
+/// The band; a star marks a lowered bar, which the lines below or the report explain.
+fn band(verdict: &Verdict) -> String {
+    let star = if verdict.lowered.is_empty() { "" } else { "*" };
+    or_dash(&format!("{}{star}", verdict.band))
 }
 
 fn or_dash(text: &str) -> String {

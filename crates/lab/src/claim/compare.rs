@@ -1,6 +1,6 @@
 //! A comparison: one number computed from the values of the repeats.
 
-use super::confidence::half_width;
+use super::confidence::{ERROR, Interval, half_width_at};
 use super::select::Values;
 use crate::scenario::Compare;
 
@@ -14,11 +14,26 @@ pub(super) struct Compared {
     pub(super) residuals: Vec<f64>,
     /// The comparison within each repeat alone.
     pub(super) by_repeat: Vec<f64>,
+    /// The repeats that have values, rising: those of `residuals` and `by_repeat`.
+    pub(super) repeats: Vec<u32>,
 }
 
 impl Compared {
+    /// Half the width of the 95 % confidence interval; `None` for fewer than two repeats.
     pub(super) fn margin(&self) -> Option<f64> {
-        half_width(&self.residuals)
+        half_width_at(&self.residuals, ERROR)
+    }
+
+    /// The confidence interval that is wrong with probability `error`.
+    pub(super) fn interval(&self, error: f64) -> Option<Interval> {
+        let margin = half_width_at(&self.residuals, error)?;
+        Some(Interval::around(self.value, margin))
+    }
+
+    /// The element of `values`, one of the two lists above, that belongs to a repeat.
+    pub(super) fn of_repeat(&self, values: &[f64], repeat: u32) -> Option<f64> {
+        let at = self.repeats.binary_search(&repeat).ok()?;
+        values.get(at).copied()
     }
 }
 
@@ -37,27 +52,32 @@ pub(super) fn compare(how: &Compare, values: &Values) -> Option<Compared> {
     if is_quotient && other == 0.0 {
         return None;
     }
+    let repeats = values.repeats.clone();
     let ratio_residuals = || pairs().map(|(a, b)| (a - ratio * b) / other).collect();
     Some(match how {
         Compare::Value => Compared {
             value: own,
             residuals: values.own.iter().map(|a| a - own).collect(),
             by_repeat: values.own.clone(),
+            repeats,
         },
         Compare::Difference(_) => Compared {
             value: own - other,
             residuals: pairs().map(|(a, b)| (a - b) - (own - other)).collect(),
             by_repeat: pairs().map(|(a, b)| a - b).collect(),
+            repeats,
         },
         Compare::Ratio(_) => Compared {
             value: ratio,
             residuals: ratio_residuals(),
             by_repeat: pairs().map(|(a, b)| a / b).collect(),
+            repeats,
         },
         Compare::Change(_) => Compared {
             value: ratio - 1.0,
             residuals: ratio_residuals(),
             by_repeat: pairs().map(|(a, b)| a / b - 1.0).collect(),
+            repeats,
         },
     })
 }

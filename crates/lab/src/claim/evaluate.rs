@@ -2,19 +2,21 @@
 
 use super::compare::compare;
 use super::reduction::take;
-use super::select::{Missing, Rows};
+use super::select::{Needed, Rows};
 use super::text::Form;
 use super::{Outcome, Verdict};
-use crate::scenario::{Claim, Experiment, Test, Verifiable};
+use crate::scenario::{Claim, Compare, Experiment, Test, Verifiable};
 use crate::store::Table;
+use crate::world::is_time_of_an_event;
 
 /// Evaluates every claim of an experiment, in its order.
 ///
 /// The value of a case is the mean of its repeats. Comparisons are made of these means, their
 /// confidence intervals of the differences within repeats, which have the same seed on both sides.
 /// Combinations that the experiment excludes are not points; if a run of any other is missing there
-/// is no verdict. A claim fails if a run exists but has no value, such as the convergence time
-/// without convergence, and if it divides by zero.
+/// is no verdict. Runs with nothing to measure are left out, on both sides of a comparison; but if the measure
+/// is the time of an event that did not happen, such as convergence, the claim fails. It also fails if it
+/// divides by zero.
 pub fn evaluate(experiment: &Experiment, table: &Table) -> Vec<Verdict> {
     let rows = Rows::new(experiment, table);
     let claims = experiment.claims.iter();
@@ -29,7 +31,10 @@ fn verdict(claim: &Claim, rows: &Rows<'_>) -> Verdict {
         here: String::new(),
         value: None,
         margin: None,
+        interval: None,
+        runs: None,
         band: String::new(),
+        lowered: claim.lowered.clone(),
         outcome: Outcome::NotTestable,
         detail: String::new(),
         note: claim.note.clone(),
@@ -56,26 +61,34 @@ fn tested(test: &Test, rows: &Rows<'_>, blank: Verdict) -> Verdict {
     if points.is_empty() {
         return no_data("its cases are no part of this run".to_owned());
     }
-    let mut missing = Missing::default();
+    let mut needed = Needed::default();
     let mut compared = Vec::new();
     let mut undefined = Vec::new();
+    let mut unmeasured = Vec::new();
     for point in points {
-        if let Some(values) = rows.values(test, &point, &mut missing) {
-            match compare(&test.compare, &values) {
-                Some(result) => compared.push((point, result)),
-                None => undefined.push(point.place()),
-            }
+        let values = rows.values(test, &point, &mut needed);
+        if values.repeats.is_empty() {
+            unmeasured.push(point.place());
+        } else if let Some(result) = compare(&test.compare, &values) {
+            compared.push((point, result));
+        } else {
+            undefined.push(point.place());
         }
     }
-    if missing.absent > 0 {
+    let runs = runs(test);
+    if needed.absent > 0 {
         return no_data(format!(
-            "{} of {} runs are missing",
-            missing.absent, missing.needed
+            "{} of {} {runs} are missing",
+            needed.absent, needed.total
         ));
     }
-    if missing.empty > 0 {
-        let detail = nothing_to_measure(&missing);
-        return without(Outcome::Fail, "nothing", detail);
+    if needed.empty > 0 && measures(test).any(is_time_of_an_event) {
+        let detail = nothing_to_measure(&needed, runs);
+        return without(Outcome::Fail, "never", detail);
+    }
+    if !unmeasured.is_empty() {
+        let detail = nothing_to_measure(&needed, runs);
+        return without(Outcome::Open, "nothing", detail);
     }
     if let Some(first) = undefined.first() {
         let detail = divided_by_zero(first, undefined.len());
@@ -83,34 +96,59 @@ fn tested(test: &Test, rows: &Rows<'_>, blank: Verdict) -> Verdict {
     }
     let taken = take(test, &compared);
     let form = Form::of_result(test, &taken.unit);
+    let used = needed.total - needed.empty;
+    let detail = if needed.empty > 0 {
+        let all = needed.total;
+        format!("{}; {used} of {all} {runs} had something to measure", taken.detail)
+    } else {
+        taken.detail
+    };
     Verdict {
-        here: taken.value.map_or_else(
-            || "never".to_owned(),
-            |value| form.measured(value, taken.margin),
-        ),
+        here: match (taken.value, taken.margin, taken.interval) {
+            (None, _, _) => "never".to_owned(),
+            (Some(value), None, Some(interval)) => form.measured_within(value, interval),
+            (Some(value), margin, _) => form.measured(value, margin),
+        },
         value: taken.value,
         margin: taken.margin,
+        interval: taken.interval,
+        runs: Some((used, needed.total)),
         band: band(test, &taken.unit),
-        outcome: if taken.passes {
-            Outcome::Pass
-        } else {
-            Outcome::Fail
-        },
-        detail: taken.detail,
+        outcome: taken.outcome,
+        detail,
         ..blank
     }
 }
 
-fn nothing_to_measure(missing: &Missing) -> String {
+/// The measures of a test.
+fn measures(test: &Test) -> impl Iterator<Item = &str> {
+    let other = match &test.compare {
+        Compare::Value => None,
+        Compare::Ratio(against) | Compare::Change(against) | Compare::Difference(against) => {
+            against.measure.as_deref()
+        }
+    };
+    std::iter::once(test.measure.as_str()).chain(other)
+}
+
+/// What a test needs: runs, or pairs of them.
+fn runs(test: &Test) -> &'static str {
+    match test.compare {
+        Compare::Value => "runs",
+        Compare::Ratio(_) | Compare::Change(_) | Compare::Difference(_) => "pairs of runs",
+    }
+}
+
+fn nothing_to_measure(missing: &Needed, runs: &str) -> String {
     let more = if missing.empty > missing.examples.len() {
         ", ..."
     } else {
         ""
     };
     format!(
-        "nothing to measure in {} of {} runs: {}{more}",
+        "nothing to measure in {} of {} {runs}: {}{more}",
         missing.empty,
-        missing.needed,
+        missing.total,
         missing.examples.join("; ")
     )
 }

@@ -2,28 +2,32 @@
 //!
 //! A test is done in these steps: `select` finds the required cases and reads one value for each
 //! repeat; `compare` computes a number from them, with its confidence interval (`confidence`);
-//! `reduction` reduces the points over which the comparison is repeated to one number, and `evaluate`
-//! checks it against the band and writes the verdict in the format of the published number (`text`).
+//! `reduction` reduces the points over which the comparison is repeated to one number, with the judgement of its
+//! interval by the band (`judgement`); `evaluate` writes the verdict in the format of the published number (`text`).
 
 mod compare;
 mod confidence;
 mod evaluate;
+mod judgement;
 mod reduction;
 mod select;
 mod text;
 
 use serde::Serialize;
 
-pub use confidence::half_width;
+pub use confidence::{Interval, half_width};
 pub use evaluate::evaluate;
 
 /// Outcome of a claim.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Inside the band.
+    /// The whole confidence interval is inside the band.
     Pass,
-    /// Outside, or not a number: a run had no value, or there was a division by zero.
+    /// The confidence interval crosses a bound of the band, or there is none: fewer than two repeats.
+    Open,
+    /// The whole confidence interval is outside; or there is no number: what the measure is the time of did not
+    /// happen in a run, or there was a division by zero.
     Fail,
     /// Rows are missing (an unfinished or a quick run without these cases).
     NoData,
@@ -45,11 +49,19 @@ pub struct Verdict {
     pub here: String,
     /// The number itself.
     pub value: Option<f64>,
-    /// Half the width of its 95 % confidence interval over repeats, if there are several.
+    /// Half the width of its 95 % confidence interval over repeats, if there are several; none for the
+    /// smallest and largest of several points, whose intervals are not symmetrical.
     pub margin: Option<f64>,
+    /// The confidence interval that the verdict is about.
+    pub interval: Option<Interval>,
+    /// The runs, or pairs of runs with the same seed, that the number is made of, and those that were run:
+    /// the others had nothing to measure.
+    pub runs: Option<(usize, usize)>,
     /// The pass band, as text.
     pub band: String,
-    /// Pass or fail.
+    /// Why the band is wider than the published number, as the scenario states it; empty if it isn't.
+    pub lowered: String,
+    /// Pass, open or fail.
     pub outcome: Outcome,
     /// The point that decided, or the reason why it can't be tested.
     pub detail: String,

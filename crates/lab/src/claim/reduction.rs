@@ -1,7 +1,9 @@
-//! Reduction of the points over which a comparison is repeated.
+//! Reduction of the points over which a comparison is repeated, with the verdict on them.
 
+use super::Outcome;
 use super::compare::{Compared, mean};
-use super::confidence::half_width;
+use super::confidence::{ERROR, Interval, half_width};
+use super::judgement::{judge, slack};
 use super::select::Point;
 use super::text::Form;
 use crate::scenario::{Band, Take, Test, number_of_label};
@@ -10,8 +12,10 @@ use crate::scenario::{Band, Take, Test, number_of_label};
 pub(super) struct Reduced {
     /// `None` if there is no such number, for instance if a threshold is never reached.
     pub(super) value: Option<f64>,
+    /// Half the width of `interval` if it is symmetrical.
     pub(super) margin: Option<f64>,
-    pub(super) passes: bool,
+    pub(super) interval: Option<Interval>,
+    pub(super) outcome: Outcome,
     /// The point that decided.
     pub(super) detail: String,
     /// Format of the number, if it differs from that of the comparison.
@@ -22,41 +26,51 @@ pub(super) struct Reduced {
 pub(super) fn take(test: &Test, points: &[(Point, Compared)]) -> Reduced {
     match test.take {
         Take::All => all(test.pass, points),
-        Take::Min => extreme(test.pass, points, "smallest", |a, b| a < b),
-        Take::Max => extreme(test.pass, points, "largest", |a, b| a > b),
+        Take::Min => extreme(test.pass, points, &SMALLEST),
+        Take::Max => extreme(test.pass, points, &LARGEST),
         Take::Mean => average(test.pass, points),
         Take::FirstAtLeast(bound) => first(test, points, bound, |value| value >= bound),
         Take::FirstAtMost(bound) => first(test, points, bound, |value| value <= bound),
     }
 }
 
-/// Distance of a value inside the band; negative outside.
-fn slack(band: Band, value: f64) -> f64 {
-    if value.is_nan() {
-        return f64::NEG_INFINITY;
-    }
-    let below = band.min.map_or(f64::INFINITY, |min| value - min);
-    let above = band.max.map_or(f64::INFINITY, |max| max - value);
-    below.min(above)
-}
-
+/// Every point must pass. One fails only if its interval is outside with the error probability of all points
+/// together: of many points that hold, a few are outside of their own 95 % intervals.
 fn all(band: Band, points: &[(Point, Compared)]) -> Reduced {
-    let passing = points
-        .iter()
-        .filter(|(_, compared)| band.holds(compared.value))
-        .count();
+    let outcome_at = |compared: &Compared, error: f64| {
+        judge(band, compared.value, compared.interval(error))
+    };
+    let count = |outcome| {
+        let of_points = points.iter().map(|(_, compared)| outcome_at(compared, ERROR));
+        of_points.filter(|&of_point| of_point == outcome).count()
+    };
+    let (passing, open) = (count(Outcome::Pass), count(Outcome::Open));
+    let together = ERROR / points.len() as f64;
+    let mut all = points.iter();
+    let outcome = if passing == points.len() {
+        Outcome::Pass
+    } else if all.any(|(_, compared)| outcome_at(compared, together) == Outcome::Fail) {
+        Outcome::Fail
+    } else {
+        Outcome::Open
+    };
     let worst = first_best(points, |a, b| slack(band, a) < slack(band, b));
     let (point, compared) = &points[worst];
     let detail = if points.len() == 1 {
         alone(point, compared)
     } else {
         let (place, all) = (point.place(), points.len());
-        format!("worst at {place}; {passing} of {all} points pass")
+        let open = match open {
+            0 => String::new(),
+            open => format!(", {open} open"),
+        };
+        format!("worst at {place}; {passing} of {all} points pass{open}")
     };
     Reduced {
         value: Some(compared.value),
         margin: compared.margin(),
-        passes: passing == points.len(),
+        interval: compared.interval(ERROR),
+        outcome,
         detail,
         unit: String::new(),
     }
@@ -74,22 +88,54 @@ fn alone(point: &Point, compared: &Compared) -> String {
     }
 }
 
-fn extreme(
-    band: Band,
-    points: &[(Point, Compared)],
-    word: &str,
+/// The smallest or the largest of several points.
+struct Extreme {
+    word: &'static str,
     is_before: fn(f64, f64) -> bool,
-) -> Reduced {
+    of_two: fn(f64, f64) -> f64,
+}
+
+const SMALLEST: Extreme = Extreme {
+    word: "smallest",
+    is_before: |a, b| a < b,
+    of_two: f64::min,
+};
+
+const LARGEST: Extreme = Extreme {
+    word: "largest",
+    is_before: |a, b| a > b,
+    of_two: f64::max,
+};
+
+/// The extreme of noisy points is biased: with intervals that hold for all points at once (Bonferroni), the
+/// extremes of their ends bound that of the means.
+fn extreme(band: Band, points: &[(Point, Compared)], which: &Extreme) -> Reduced {
     // A value that isn't a number is the worst, so that it is not hidden by others.
     let chosen = first_best(points, |a, b| {
-        !b.is_nan() && (a.is_nan() || is_before(a, b))
+        !b.is_nan() && (a.is_nan() || (which.is_before)(a, b))
     });
     let (point, compared) = &points[chosen];
+    let together = ERROR / points.len() as f64;
+    let intervals = points.iter().map(|(_, compared)| compared.interval(together));
+    let interval = intervals
+        .collect::<Option<Vec<Interval>>>()
+        .and_then(|intervals| {
+            intervals.into_iter().reduce(|a, b| Interval {
+                low: (which.of_two)(a.low, b.low),
+                high: (which.of_two)(a.high, b.high),
+            })
+        });
     Reduced {
         value: Some(compared.value),
-        margin: compared.margin(),
-        passes: band.holds(compared.value),
-        detail: format!("{word} of {} points, at {}", points.len(), point.place()),
+        margin: compared.margin().filter(|_| points.len() == 1),
+        interval,
+        outcome: judge(band, compared.value, interval),
+        detail: format!(
+            "{} of {} points, at {}",
+            which.word,
+            points.len(),
+            point.place()
+        ),
         unit: String::new(),
     }
 }
@@ -109,20 +155,37 @@ fn first_best(points: &[(Point, Compared)], is_before: impl Fn(f64, f64) -> bool
         .map_or(0, |(index, _)| index)
 }
 
+/// The repeats that every point has.
+fn shared_repeats(points: &[(Point, Compared)]) -> Vec<u32> {
+    let Some((_, first)) = points.first() else {
+        return Vec::new();
+    };
+    let is_shared = |repeat: &u32| {
+        let mut all = points.iter();
+        all.all(|(_, compared)| compared.repeats.binary_search(repeat).is_ok())
+    };
+    first.repeats.iter().copied().filter(is_shared).collect()
+}
+
 fn average(band: Band, points: &[(Point, Compared)]) -> Reduced {
-    let over_points = |of: &dyn Fn(&Compared) -> f64| {
-        let values: Vec<f64> = points.iter().map(|(_, compared)| of(compared)).collect();
+    let over_points = |of: &dyn Fn(&Compared) -> Option<f64>| {
+        let values: Vec<f64> = (points.iter())
+            .filter_map(|(_, compared)| of(compared))
+            .collect();
         mean(&values)
     };
-    let value = over_points(&|compared| compared.value);
-    let repeats = points[0].1.residuals.len();
-    let residuals: Vec<f64> = (0..repeats)
-        .map(|repeat| over_points(&|compared| compared.residuals[repeat]))
+    let value = over_points(&|compared| Some(compared.value));
+    let repeats = shared_repeats(points).into_iter();
+    let residuals: Vec<f64> = repeats
+        .map(|repeat| over_points(&|compared| compared.of_repeat(&compared.residuals, repeat)))
         .collect();
+    let margin = half_width(&residuals);
+    let interval = margin.map(|margin| Interval::around(value, margin));
     Reduced {
         value: Some(value),
-        margin: half_width(&residuals),
-        passes: band.holds(value),
+        margin,
+        interval,
+        outcome: judge(band, value, interval),
         detail: format!("mean of {} points", points.len()),
         unit: String::new(),
     }
@@ -155,6 +218,17 @@ fn first(
         });
         Some((at, before, there))
     };
+    let by_repeat: Vec<Option<f64>> = shared_repeats(points)
+        .into_iter()
+        .map(|repeat| {
+            let of_repeat = |index: usize| {
+                let compared = &points[index].1;
+                let value = compared.of_repeat(&compared.by_repeat, repeat);
+                value.unwrap_or(f64::NAN)
+            };
+            crossing(&of_repeat).map(|found| found.0)
+        })
+        .collect();
     let Some((value, before, there)) = crossing(&|index| points[index].1.value) else {
         let form = Form::of_points(test);
         let nearest = first_best(points, |a, b| {
@@ -164,7 +238,13 @@ fn first(
         return Reduced {
             value: None,
             margin: None,
-            passes: false,
+            interval: None,
+            // Never in two repeats or more: that of the means is no accident.
+            outcome: if by_repeat.len() > 1 && by_repeat.iter().all(Option::is_none) {
+                Outcome::Fail
+            } else {
+                Outcome::Open
+            },
             detail: format!(
                 "{} is never reached; nearest {} at {}",
                 form.given(bound),
@@ -174,18 +254,18 @@ fn first(
             unit: String::new(),
         };
     };
-    let repeats = points[0].1.by_repeat.len();
-    let by_repeat: Option<Vec<f64>> = (0..repeats)
-        .map(|repeat| crossing(&|index| points[index].1.by_repeat[repeat]).map(|found| found.0))
-        .collect();
     let detail = match before {
         Some(before) => format!("between {} and {}", label(before), label(there)),
         None => format!("already at {}, the first", label(there)),
     };
+    let by_repeat: Option<Vec<f64>> = by_repeat.into_iter().collect();
+    let margin = by_repeat.and_then(|values| half_width(&values));
+    let interval = margin.map(|margin| Interval::around(value, margin));
     Reduced {
         value: Some(value),
-        margin: by_repeat.and_then(|values| half_width(&values)),
-        passes: test.pass.holds(value),
+        margin,
+        interval,
+        outcome: judge(test.pass, value, interval),
         detail,
         unit: unit(&(0..points.len()).map(label).collect::<Vec<_>>()),
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::scenario::{Against, Compare, Experiment, Selection, Test};
 use crate::store::Table;
 
-/// Most missing runs that are listed.
+/// Most runs with nothing to measure that are listed.
 const EXAMPLES: usize = 3;
 
 /// Rows by case and repeat.
@@ -16,6 +16,16 @@ pub(super) struct Rows<'a> {
     columns: BTreeMap<&'a str, usize>,
 }
 
+/// A measure of one run.
+#[derive(Clone, Copy)]
+enum Cell {
+    Value(f64),
+    /// The run had nothing to measure.
+    Empty,
+    /// There is no such row.
+    Absent,
+}
+
 /// A combination of the labels of `each`, with its cases.
 pub(super) struct Point {
     /// Axis and label, in the order of `each`.
@@ -24,24 +34,27 @@ pub(super) struct Point {
     cells: Vec<(usize, Option<usize>)>,
 }
 
-/// The values of a point, one for each repeat, averaged over its cases.
+/// The values of a point, one for each repeat that has any, averaged over its cases.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Values {
+    /// The repeats, rising.
+    pub(super) repeats: Vec<u32>,
     pub(super) own: Vec<f64>,
     /// The other side of the comparison, by the same repeats.
     pub(super) others: Option<Vec<f64>>,
 }
 
-/// Data that a test lacks.
+/// The runs that a test needs: those of one case, or the pairs of runs of two cases that are compared, which have
+/// the same seed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct Missing {
-    /// Runs (a measure of a run each) that are needed.
-    pub(super) needed: usize,
-    /// Of these, runs that do not exist.
+pub(super) struct Needed {
+    /// Runs or pairs in all.
+    pub(super) total: usize,
+    /// Of these, how many were not run.
     pub(super) absent: usize,
-    /// Of these, runs without a value.
+    /// Of these, how many had nothing to measure.
     pub(super) empty: usize,
-    /// The first few of these, as text.
+    /// The first few of the latter, as text.
     pub(super) examples: Vec<String>,
 }
 
@@ -93,57 +106,67 @@ impl<'a> Rows<'a> {
             .collect()
     }
 
-    /// The values of a point, or `None` if some are missing, which are recorded in `missing`.
-    pub(super) fn values(
-        &self,
-        test: &Test,
-        point: &Point,
-        missing: &mut Missing,
-    ) -> Option<Values> {
+    /// The values of a point. Runs or pairs that were not run, or had nothing to measure, are recorded in
+    /// `needed` and left out, on both sides of a comparison alike.
+    pub(super) fn values(&self, test: &Test, point: &Point, needed: &mut Needed) -> Values {
         let other_measure = against(&test.compare)
             .and_then(|against| against.measure.as_ref())
             .unwrap_or(&test.measure);
-        let own: Vec<usize> = point.cells.iter().map(|cell| cell.0).collect();
-        let others: Vec<usize> = point.cells.iter().filter_map(|cell| cell.1).collect();
-        let own = self.average(&test.measure, &own, missing);
-        if others.is_empty() {
-            return Some(Values {
-                own: own?,
-                others: None,
-            });
-        }
-        let others = self.average(other_measure, &others, missing);
-        Some(Values {
-            own: own?,
-            others: Some(others?),
-        })
-    }
-
-    /// For each repeat the mean of a measure over cases.
-    fn average(&self, measure: &str, cases: &[usize], missing: &mut Missing) -> Option<Vec<f64>> {
-        let column = self.columns.get(measure).copied();
-        let count = cases.len() as f64;
-        let mut complete = true;
-        let mut means = Vec::new();
+        let is_compared = point.cells.iter().any(|cell| cell.1.is_some());
+        let mut values = Values {
+            repeats: Vec::new(),
+            own: Vec::new(),
+            others: is_compared.then(Vec::new),
+        };
         for repeat in 0..self.experiment.repeats {
-            let mut sum = 0.0;
-            for &case in cases {
-                missing.needed += 1;
-                let row = self.values.get(&(case, repeat));
-                missing.absent += usize::from(row.is_none());
-                let value = column.and_then(|column| *row?.get(column)?);
-                if row.is_some() && value.is_none() {
-                    missing.empty += 1;
-                    if missing.examples.len() < EXAMPLES {
-                        missing.examples.push(self.place(measure, case, repeat));
+            let (mut own, mut others, mut count) = (0.0, 0.0, 0.0);
+            for &(case, other) in &point.cells {
+                needed.total += 1;
+                let first = self.value(&test.measure, case, repeat);
+                let second = other.map(|other| self.value(other_measure, other, repeat));
+                match (first, second) {
+                    (Cell::Value(value), None) => own += value,
+                    (Cell::Value(value), Some(Cell::Value(other))) => {
+                        own += value;
+                        others += other;
+                    }
+                    (Cell::Absent, _) | (_, Some(Cell::Absent)) => {
+                        needed.absent += 1;
+                        continue;
+                    }
+                    (first, _) => {
+                        let (measure, case) = match (first, other) {
+                            (Cell::Value(_), Some(other)) => (other_measure, other),
+                            _ => (&test.measure, case),
+                        };
+                        needed.empty += 1;
+                        if needed.examples.len() < EXAMPLES {
+                            needed.examples.push(self.place(measure, case, repeat));
+                        }
+                        continue;
                     }
                 }
-                complete &= value.is_some();
-                sum += value.unwrap_or_default();
+                count += 1.0;
             }
-            means.push(sum / count);
+            if count > 0.0 {
+                values.repeats.push(repeat);
+                values.own.push(own / count);
+                if let Some(list) = &mut values.others {
+                    list.push(others / count);
+                }
+            }
         }
-        complete.then_some(means)
+        values
+    }
+
+    /// A measure of one run.
+    fn value(&self, measure: &str, case: usize, repeat: u32) -> Cell {
+        let Some(row) = self.values.get(&(case, repeat)) else {
+            return Cell::Absent;
+        };
+        let column = self.columns.get(measure);
+        let value = column.and_then(|&column| *row.get(column)?);
+        value.map_or(Cell::Empty, Cell::Value)
     }
 
     /// A measure of a run, such as `jain at cc=cubic, repeat 2`.

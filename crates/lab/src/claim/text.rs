@@ -1,5 +1,6 @@
 //! Formatting of numbers as in papers.
 
+use super::confidence::Interval;
 use crate::scenario::{Compare, Take, Test};
 
 /// The format of a test's numbers.
@@ -67,6 +68,13 @@ impl Form {
             None => text,
             Some(margin) => format!("{text} ± {margin:.places$}{percent}"),
         }
+    }
+
+    /// A measured number with an interval that is not symmetrical.
+    pub(super) fn measured_within(&self, value: f64, interval: Interval) -> String {
+        let [value, low, high] =
+            [value, interval.low, interval.high].map(|number| self.measured(number, None));
+        format!("{value} [{low}, {high}]")
     }
 
     /// A number from the scenario, such as the end of a band.

@@ -11,6 +11,8 @@ use crate::scenario::Experiment;
 pub struct Counts {
     /// Failed.
     pub failed: usize,
+    /// Open: the interval crosses a bound of the band, or there is none.
+    pub open: usize,
     /// Without data.
     pub no_data: usize,
     /// Not testable.
@@ -25,6 +27,7 @@ impl Counts {
         let count = |outcome| verdicts.iter().filter(|v| v.outcome == outcome).count();
         Self {
             failed: count(Outcome::Fail),
+            open: count(Outcome::Open),
             no_data: count(Outcome::NoData),
             not_testable: count(Outcome::NotTestable),
             passed: count(Outcome::Pass),
@@ -36,6 +39,7 @@ impl Counts {
     pub fn and(self, other: Self) -> Self {
         Self {
             failed: self.failed + other.failed,
+            open: self.open + other.open,
             no_data: self.no_data + other.no_data,
             not_testable: self.not_testable + other.not_testable,
             passed: self.passed + other.passed,
@@ -45,23 +49,23 @@ impl Counts {
 
 impl Counts {
     /// Counts of a short form, which are not results about the paper: `smoke run: 14 claims inside
-    /// their bands, 2 outside, 5 without data, 1 not testable; its verdicts are not results`.
+    /// their bands, 2 outside, 3 open, 5 without data, 1 not testable; its verdicts are not results`.
     pub fn smoke(&self) -> String {
         format!(
-            "smoke run: {} claims inside their bands, {} outside, {} without data, {} not testable; its \
-             verdicts are not results",
-            self.passed, self.failed, self.no_data, self.not_testable
+            "smoke run: {} claims inside their bands, {} outside, {} open, {} without data, {} not testable; \
+             its verdicts are not results",
+            self.passed, self.failed, self.open, self.no_data, self.not_testable
         )
     }
 }
 
 impl fmt::Display for Counts {
-    /// `2 failed, 1 without data, 0 not testable, 14 passed`.
+    /// `2 failed, 3 open, 1 without data, 0 not testable, 14 passed`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} failed, {} without data, {} not testable, {} passed",
-            self.failed, self.no_data, self.not_testable, self.passed
+            "{} failed, {} open, {} without data, {} not testable, {} passed",
+            self.failed, self.open, self.no_data, self.not_testable, self.passed
         )
     }
 }
@@ -137,7 +141,7 @@ pub fn index(entries: &[IndexEntry]) -> String {
     let _ = write!(
         body,
         "<div class=\"scroll\"><table>\n<thead><tr><th>Experiment</th><th>Title</th><th>Source</th>\
-         <th>Rows</th><th>{failed}</th><th>No data</th><th>Not testable</th><th>{passed}</th></tr>\
+         <th>Rows</th><th>{failed}</th><th>Open</th><th>No data</th><th>Not testable</th><th>{passed}</th></tr>\
          </thead>\n<tbody>\n",
     );
     for entry in entries {
@@ -152,6 +156,7 @@ fn row(entry: &IndexEntry) -> String {
     let class = match counts {
         _ if entry.quick => "smoke",
         Counts { failed: 1.., .. } => "fail",
+        Counts { open: 1.., .. } => "open",
         Counts { no_data: 1.., .. } => "no-data",
         _ => "pass",
     };
@@ -174,6 +179,7 @@ fn row(entry: &IndexEntry) -> String {
     );
     let numbers = [
         counts.failed,
+        counts.open,
         counts.no_data,
         counts.not_testable,
         counts.passed,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::index::Counts;
-use super::verdicts::{here, in_order, smoke_word, word};
+use super::verdicts::{band, here, in_order, smoke_word, word};
 use crate::claim::Verdict;
 use crate::scenario::Experiment;
 
@@ -41,13 +41,13 @@ pub fn markdown(experiment: &Experiment, verdicts: &[Verdict]) -> String {
         } else {
             word(verdict.outcome)
         };
-        let here = here(verdict);
+        let (here, band) = (here(verdict), band(verdict));
         let cells = [
             verdict.id.as_str(),
             &verdict.says,
             &verdict.paper,
             &here,
-            &verdict.band,
+            &band,
             outcome,
             &verdict.detail,
             &verdict.note,

@@ -12,6 +12,7 @@ pub(super) fn word(outcome: Outcome) -> &'static str {
         Outcome::Fail => "FAIL",
         Outcome::NoData => "no data",
         Outcome::NotTestable => "not testable",
+        Outcome::Open => "open",
         Outcome::Pass => "pass",
     }
 }
@@ -20,7 +21,7 @@ pub(super) fn word(outcome: Outcome) -> &'static str {
 pub(super) fn smoke_word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Fail => "outside",
-        Outcome::NoData | Outcome::NotTestable => word(outcome),
+        Outcome::NoData | Outcome::NotTestable | Outcome::Open => word(outcome),
         Outcome::Pass => "inside",
     }
 }
@@ -31,18 +32,20 @@ fn class(outcome: Outcome) -> &'static str {
         Outcome::Fail => "fail",
         Outcome::NoData => "no-data",
         Outcome::NotTestable => "not-testable",
+        Outcome::Open => "open",
         Outcome::Pass => "pass",
     }
 }
 
-/// Failed first, then without data, then not testable, then passed; within these as in the file.
+/// Failed first, then open, then without data, then not testable, then passed; within these as in the file.
 pub(super) fn in_order(verdicts: &[Verdict]) -> Vec<&Verdict> {
     let mut ordered: Vec<&Verdict> = verdicts.iter().collect();
     ordered.sort_by_key(|verdict| match verdict.outcome {
         Outcome::Fail => 0,
-        Outcome::NoData => 1,
-        Outcome::NotTestable => 2,
-        Outcome::Pass => 3,
+        Outcome::Open => 1,
+        Outcome::NoData => 2,
+        Outcome::NotTestable => 3,
+        Outcome::Pass => 4,
     });
     ordered
 }
@@ -59,6 +62,15 @@ pub(super) fn here(verdict: &Verdict) -> String {
             }
         }
         _ => verdict.here.clone(),
+    }
+}
+
+/// The band, with the reason why it is wider than the published number if it is.
+pub(super) fn band(verdict: &Verdict) -> String {
+    if verdict.lowered.is_empty() {
+        verdict.band.clone()
+    } else {
+        format!("{} (lowered bar: {})", verdict.band, verdict.lowered)
     }
 }
 
@@ -89,7 +101,7 @@ pub(super) fn table(verdicts: &[Verdict], quick: bool) -> String {
             &verdict.says,
             &verdict.paper,
             &here(verdict),
-            &verdict.band,
+            &band(verdict),
         ] {
             let _ = write!(out, "<td>{}</td>", escape(cell));
         }

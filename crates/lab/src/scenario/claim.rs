@@ -15,6 +15,8 @@ pub struct Claim {
     pub paper: String,
     /// Background: contradictions, choices.
     pub note: String,
+    /// Why the band is wider than the published number; empty if it isn't.
+    pub lowered: String,
     /// Its test.
     #[serde(flatten)]
     pub test: Verifiable,

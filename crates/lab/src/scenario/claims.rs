@@ -7,7 +7,7 @@ use super::reader::Reader;
 use super::sweep::Sweep;
 use super::tree::Value;
 
-const ABOUT_KEYS: [&str; 5] = ["id", "says", "paper", "note", "untestable"];
+const ABOUT_KEYS: [&str; 6] = ["id", "says", "paper", "note", "lowered", "untestable"];
 
 const TEST_KEYS: [&str; 8] = [
     "measure", "where", "each", "average", "compare", "against", "take", "pass",
@@ -51,6 +51,7 @@ fn read_claim(row: &Reader<'_>, id: String, sweep: &Sweep, columns: &[String]) -
         says,
         paper: row.text("paper")?,
         note: row.text("note")?,
+        lowered: row.text("lowered")?,
         test,
     })
 }

@@ -26,6 +26,7 @@ use swiftwater_sim::SimError;
 use thiserror::Error;
 
 pub(crate) use group::Group;
+pub(crate) use measures::is_time_of_an_event;
 
 use crate::record::{Sample, Series};
 use crate::scenario::Setup;

@@ -202,6 +202,9 @@ pub(crate) fn figure(id: &str, kind: FigureKind) -> Figure {
 
 pub(crate) fn verdict(id: &str, outcome: Outcome) -> Verdict {
     Verdict {
+        interval: None,
+        runs: None,
+        lowered: String::new(),
         id: id.to_owned(),
         says: "More throughput".to_owned(),
         paper: "+48.8 %".to_owned(),
