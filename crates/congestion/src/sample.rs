@@ -104,7 +104,9 @@ pub struct AckBatch {
     /// ECN counts that this ACK added; zero if ECN is off or failed validation.
     pub ecn: EcnCounts,
     /// True if the flow has been limited by the application or by the peer's flow control, not by
-    /// the window or the pacer: the window is not tested (RFC 9002, section 7.8).
+    /// the window, the pacer or the controller's own mark
+    /// ([`Controller::uses_app_limited_mark`](crate::Controller::uses_app_limited_mark)): the window
+    /// is not tested (RFC 9002, section 7.8).
     pub app_limited: bool,
     /// True if the window was filled at any time in the current or the previous round.
     pub cwnd_limited_in_round: bool,

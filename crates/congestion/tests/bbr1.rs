@@ -225,3 +225,117 @@ fn values_outside_their_range_are_moved_to_the_bound() {
     assert!(feed.cwnd() < 20 * feed.bdp());
     assert!(feed.pacing_mbps() > 0.0);
 }
+
+/// Rounds until the pipe counts as full, `most` at most, with `lossy` in place of a round.
+fn rounds_to_full(specification: &str, most: u32, lossy: impl Fn(&mut Feed)) -> u32 {
+    let mut feed = Feed::new(specification);
+    feed.inflight = Some(3 * feed.bdp());
+    (0..most)
+        .find(|_| {
+            lossy(&mut feed);
+            feed.detail("full_pipe") > 0.5
+        })
+        .unwrap_or(most)
+}
+
+/// One loss, and then a round without.
+fn conserved_round(feed: &mut Feed) {
+    feed.lose(1, 1);
+    feed.rounds(1);
+}
+
+#[test]
+fn rounds_of_conserved_packets_are_a_weak_sign_of_a_full_pipe() {
+    // Recovery ends and begins again each round, so that packets are always conserved.
+    let linux = rounds_to_full("bbr1:recovery_counts=on", 30, conserved_round);
+    assert!(linux < 6, "{linux} rounds");
+    for name in ["bbr1", "bbr1-xquic"] {
+        let rounds = rounds_to_full(name, 30, conserved_round);
+        assert!((2 * linux..15).contains(&rounds), "{name}: {rounds} rounds");
+    }
+}
+
+#[test]
+fn many_losses_are_a_sign_of_a_full_pipe_in_any_round() {
+    let rounds = |specification: &str| {
+        rounds_to_full(specification, 30, |feed| {
+            feed.lose(8, 1);
+            feed.rounds(1);
+        })
+    };
+    assert!(rounds("bbr1") <= rounds("bbr1:recovery_counts=on") + 1);
+}
+
+#[test]
+fn one_loss_delays_the_end_of_startup_by_one_round() {
+    let without = rounds_to_full("bbr1", 30, |feed| feed.rounds(1));
+    let mut feed = Feed::new("bbr1");
+    feed.inflight = Some(3 * feed.bdp());
+    feed.rounds(1);
+    feed.lose(1, 1);
+    feed.until(&["drain"], 2 + without);
+}
+
+#[test]
+fn losses_that_do_not_stop_end_startup_like_none() {
+    // One recovery: packets are conserved in its first round only.
+    let steady = rounds_to_full("bbr1", 30, |feed| {
+        feed.lossy_round(3);
+    });
+    assert!(steady < 8, "{steady} rounds");
+}
+
+#[test]
+fn what_recovery_holds_back_of_a_small_source_counts_as_limited_by_it() {
+    for (specification, app_limited, marked) in [
+        ("bbr1", true, true),
+        ("bbr1-xquic", true, true),
+        ("bbr1", false, false),
+        ("bbr1:recovery_counts=on", true, false),
+    ] {
+        let mut feed = Feed::settled(specification);
+        feed.rounds(5);
+        feed.app_limited = app_limited;
+        feed.rounds(1);
+        feed.inflight = Some(feed.bdp() / 4);
+        feed.lose(1, 1);
+        // The window is cut to what is in flight: the application can be no less limited.
+        feed.app_limited = false;
+        feed.ack();
+        assert_eq!(feed.cc.uses_app_limited_mark(), marked, "{specification}");
+        feed.rounds(3);
+        assert!(!feed.cc.uses_app_limited_mark(), "the window is back");
+    }
+}
+
+#[test]
+fn a_source_that_grew_is_no_longer_taken_for_small() {
+    let mut feed = Feed::settled("bbr1");
+    feed.rounds(5);
+    feed.app_limited = true;
+    feed.rounds(1);
+    feed.app_limited = false;
+    feed.inflight = Some(feed.bdp() / 4);
+    feed.rounds(4);
+    feed.lose(1, 1);
+    feed.ack();
+    assert!(!feed.cc.uses_app_limited_mark());
+}
+
+#[test]
+fn a_source_that_grows_in_a_recovery_without_end_is_not_taken_for_small_for_good() {
+    let mut feed = Feed::settled("bbr1");
+    feed.rounds(5);
+    feed.app_limited = true;
+    feed.rounds(1);
+    feed.app_limited = false;
+    feed.inflight = Some(feed.bdp() / 4);
+    // As much is lost as arrives, so that the window stays small.
+    let lost = feed.bdp() / u64::from(ACKS) / MDS;
+    feed.lossy_round(lost);
+    assert!(feed.cc.uses_app_limited_mark());
+    for _ in 0..4 {
+        feed.lossy_round(lost);
+    }
+    assert!(!feed.cc.uses_app_limited_mark());
+}

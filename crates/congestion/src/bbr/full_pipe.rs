@@ -4,13 +4,20 @@ use swiftwater_units::Bandwidth;
 
 use super::gain::Gain;
 
+/// What a round whose packets the controller itself held back counts: a fraction of one, so that a
+/// full pipe is found even if no round is free of that.
+const HELD_PARTS: u32 = 1;
+/// What any other round counts.
+const PARTS: u32 = 4;
+
 /// Looks for a plateau in the delivery rate (draft-ietf-ccwg-bbr, section 5.3.1.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FullPipe {
     threshold: Gain,
     rounds: u32,
     baseline: Bandwidth,
-    flat_rounds: u32,
+    /// Parts of rounds without growth.
+    flat: u32,
     now: bool,
     reached: bool,
 }
@@ -23,7 +30,7 @@ impl FullPipe {
             threshold,
             rounds,
             baseline: Bandwidth::ZERO,
-            flat_rounds: 0,
+            flat: 0,
             now: false,
             reached: false,
         }
@@ -31,15 +38,28 @@ impl FullPipe {
 
     /// A round ended with `rate`. Rounds limited by the application say nothing.
     pub fn on_round(&mut self, rate: Bandwidth, is_app_limited: bool) {
-        if self.now || is_app_limited {
+        if !is_app_limited {
+            self.on_sampled_round(rate, PARTS);
+        }
+    }
+
+    /// A round ended with `rate`, of packets that the controller itself held back.
+    pub fn on_held_round(&mut self, rate: Bandwidth, is_app_limited: bool) {
+        if !is_app_limited {
+            self.on_sampled_round(rate, HELD_PARTS);
+        }
+    }
+
+    fn on_sampled_round(&mut self, rate: Bandwidth, parts: u32) {
+        if self.now {
             return;
         }
         if rate >= self.threshold.of_rate(self.baseline) {
             self.look_again_from(rate);
             return;
         }
-        self.flat_rounds += 1;
-        if self.flat_rounds >= self.rounds {
+        self.flat += parts;
+        if self.flat >= self.rounds * PARTS {
             self.set_full();
         }
     }
@@ -52,7 +72,7 @@ impl FullPipe {
     /// Starts to look for a plateau above `baseline`.
     pub fn look_again_from(&mut self, baseline: Bandwidth) {
         self.baseline = baseline;
-        self.flat_rounds = 0;
+        self.flat = 0;
         self.now = false;
     }
 

@@ -60,6 +60,11 @@ impl SavedWindow {
         self.0 = if is_cut { self.0.max(cwnd) } else { cwnd };
     }
 
+    /// True if the window was larger than `cwnd` before it was cut.
+    pub(super) fn exceeds(self, cwnd: ByteCount) -> bool {
+        self.0 > cwnd
+    }
+
     /// The window to have now.
     pub(super) fn restore(self, cwnd: ByteCount) -> ByteCount {
         cwnd.max(self.0)

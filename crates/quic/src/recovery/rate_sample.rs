@@ -69,6 +69,9 @@ pub(super) struct RateSampler {
     ce: u64,
     /// Packets are sampled as application-limited.
     app_limited: Mark,
+    /// The controller held sending back: packets are sampled as application-limited, though the
+    /// application may have had more.
+    held_back: Mark,
     /// The peer's flow control held data back. Samples are none the less worth: a peer that is slow
     /// is as good as a path that is slow (section 4.1.1.3.1).
     flow_limited: Mark,
@@ -85,6 +88,7 @@ impl RateSampler {
             lost: 0,
             ce: 0,
             app_limited: Mark { until: 1, at: now },
+            held_back: Mark { until: 0, at: now },
             flow_limited: Mark { until: 0, at: now },
         }
     }
@@ -119,6 +123,7 @@ impl RateSampler {
     /// `packet` arrived; counted once, however late.
     pub(super) fn on_delivered(&mut self, now: Instant, packet: &AckedPacket) {
         self.app_limited.on_delivered(packet);
+        self.held_back.on_delivered(packet);
         self.flow_limited.on_delivered(packet);
         self.delivered = self.delivered.saturating_add(u64::from(packet.size));
         self.delivered_at = now;
@@ -127,6 +132,7 @@ impl RateSampler {
     /// After the last [`RateSampler::on_delivered`] of an ACK.
     pub(super) fn expire_marks(&mut self) {
         self.app_limited.expire(self.delivered);
+        self.held_back.expire(self.delivered);
         self.flow_limited.expire(self.delivered);
     }
 
@@ -134,6 +140,7 @@ impl RateSampler {
     pub(super) fn on_lost(&mut self, packet: &LostRecord) {
         self.lost = self.lost.saturating_add(u64::from(packet.size));
         self.app_limited.on_lost(packet);
+        self.held_back.on_lost(packet);
         self.flow_limited.on_lost(packet);
     }
 
@@ -141,6 +148,7 @@ impl RateSampler {
     pub(super) fn on_discard(&mut self, inflight: ByteCount) {
         let reachable = self.delivered.saturating_add(inflight.get());
         self.app_limited.limit(reachable);
+        self.held_back.limit(reachable);
         self.flow_limited.limit(reachable);
     }
 
@@ -153,13 +161,19 @@ impl RateSampler {
         self.app_limited.set(now, self.delivered, inflight);
     }
 
+    /// The controller holds sending back, with `inflight` on the way.
+    pub(super) fn mark_held_back(&mut self, now: Instant, inflight: ByteCount) {
+        self.held_back.set(now, self.delivered, inflight);
+    }
+
     /// The peer's flow control holds back what the application has, with `inflight` on the way.
     pub(super) fn mark_flow_limited(&mut self, now: Instant, inflight: ByteCount) {
         self.flow_limited.set(now, self.delivered, inflight);
     }
 
+    /// True if packets are sampled as application-limited.
     pub(super) fn is_app_limited(&self) -> bool {
-        self.app_limited.is_set()
+        self.app_limited.is_set() || self.held_back.is_set()
     }
 
     /// True if the window isn't what limits the flow, and so isn't tested (RFC 9002, section 7.8).

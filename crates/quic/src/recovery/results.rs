@@ -355,7 +355,7 @@ impl PathRecovery {
         };
         self.controller.on_ack(&batch, &mut self.settings.env(rng));
         if self.controller.uses_app_limited_mark() {
-            self.sampler.mark_app_limited(now, self.inflight);
+            self.sampler.mark_held_back(now, self.inflight);
         }
     }
 

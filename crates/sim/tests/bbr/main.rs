@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod held_back;
 mod lone_flow;
 mod recorder;
 mod supply;

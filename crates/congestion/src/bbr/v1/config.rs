@@ -12,8 +12,8 @@ use crate::controller::{Controller, ControllerFactory, Env};
 use swiftwater_tunable::parameters::OrNone;
 use swiftwater_tunable::tunable;
 
-/// Parameters of BBRv1. The default is Linux's `tcp_bbr.c`. A value outside its range is moved to
-/// the nearest bound.
+/// Parameters of BBRv1. The default is Linux's `tcp_bbr.c`, but for `recovery_counts`. A
+/// value outside its range is moved to the nearest bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bbr1Config {
     /// What controllers report as their name; default `bbr1`.
@@ -58,6 +58,10 @@ pub struct Bbr1Config {
     pub expected_drain_gain: f64,
     /// Look for traffic policers and keep to their rate; default true.
     pub lt_bw: bool,
+    /// Count what loss recovery let leave as all that the path can carry, as Linux does: rounds of
+    /// conserved packets in full towards a full pipe (otherwise by a quarter, unless more than an
+    /// eighth was lost), and samples of a flow that the application limits otherwise. Default false.
+    pub recovery_counts: bool,
     /// Packets to start with, 2 to 1000; `None`, the default, leaves it to the transport, whose own
     /// configuration wins in any case.
     pub initial_window: Option<u64>,
@@ -86,6 +90,7 @@ impl Default for Bbr1Config {
             expected_probe_gain: 1.1,
             expected_drain_gain: 0.9,
             lt_bw: true,
+            recovery_counts: false,
             initial_window: None,
             pacing_margin: 0.01,
         }
@@ -189,6 +194,7 @@ tunable!(Bbr1Config {
     "expected_probe_gain" => expected_probe_gain in 1.0..=2.0, "pacing gain of the probing phase from the expected bandwidth on";
     "expected_drain_gain" => expected_drain_gain in 0.1..=1.0, "pacing gain of the draining phase from there on";
     "lt_bw" => lt_bw, "look for traffic policers";
+    "recovery_counts" => recovery_counts, "count what loss recovery let leave as all that the path can carry, as in Linux";
     "initial_window" => initial_window in OrNone(2_u64..=1_000), "packets to start with, unless the transport is configured; none for its default";
     "pacing_margin" => pacing_margin in 0.0..=0.5, "share by which the pacing rate stays below the estimate";
 });

@@ -5,6 +5,9 @@
 //! are measured on every packet, so there is no case without one; the pacer needs no estimate of
 //! what waits below it; a retransmission timeout is persistent congestion (RFC 9002, section 7.6),
 //! since a probe timeout declares nothing lost; the window is bytes.
+//!
+//! One difference is a choice, and `recovery_counts` returns to Linux: samples of what loss recovery
+//! held back say nothing about the path.
 
 mod config;
 mod cycle;
@@ -89,6 +92,9 @@ pub struct Bbr1 {
     /// The flow restarted from idle and nothing was acknowledged since.
     idle_restart: bool,
     is_app_limited: bool,
+    /// Sending was held back when the last ACK came, or is since then: what leaves until that shows
+    /// counts as limited by the application.
+    marks: bool,
 }
 
 impl Bbr1 {
@@ -117,6 +123,7 @@ impl Bbr1 {
             lost: ByteCount::ZERO,
             idle_restart: false,
             is_app_limited: true,
+            marks: false,
         }
     }
 
@@ -187,7 +194,7 @@ impl Bbr1 {
         };
         let round_start = self.rounds.on_ack(Some(sample), ack.delivered);
         if round_start {
-            self.recovery.on_round();
+            self.recovery.on_round(ack.delivered, self.sizes.min_pipe());
         }
         let step = self.policer.on_ack(&PolicerView {
             now: ack.now,
@@ -235,7 +242,12 @@ impl Bbr1 {
         if self.config.meets_expectation(bandwidth) {
             self.full_pipe.set_full();
         } else if round_start && let Some(sample) = &ack.rate {
-            self.full_pipe.on_round(bandwidth, sample.is_app_limited);
+            let is_app_limited = sample.is_app_limited;
+            if self.recovery.sampled_conserved() && !self.config.recovery_counts {
+                self.full_pipe.on_held_round(bandwidth, is_app_limited);
+            } else {
+                self.full_pipe.on_round(bandwidth, is_app_limited);
+            }
         }
     }
 
@@ -282,6 +294,15 @@ impl Bbr1 {
         } else {
             self.mode = Mode::Startup;
         }
+    }
+
+    /// True while the controller itself holds sending back: in `ProbeRTT`, and while recovery keeps
+    /// the window smaller than a flow had it that the application limits otherwise.
+    fn holds_back(&self) -> bool {
+        let is_held_by_recovery = self.recovery.is_of_limited_flow(self.rounds.count())
+            && self.saved.exceeds(self.cwnd)
+            && self.cwnd < self.target_cwnd();
+        self.mode == Mode::ProbeRtt || (is_held_by_recovery && !self.config.recovery_counts)
     }
 
     fn save_window(&mut self) {
@@ -357,12 +378,16 @@ impl Controller for Bbr1 {
     fn on_ack(&mut self, ack: &AckBatch, env: &mut Env<'_>) {
         self.sizes = Sizes::of(env);
         self.inflight = ack.inflight;
-        self.is_app_limited = ack.app_limited;
+        self.marks = self.holds_back();
+        self.is_app_limited = ack.app_limited || self.marks;
         self.pacing
             .on_first_rtt(self.sizes.initial_window, &ack.rtt);
         let lost = self.recovery.take_lost();
 
         let round_start = self.update_bandwidth(ack, lost, env);
+        if ack.app_limited {
+            self.recovery.on_app_limited(self.rounds.count());
+        }
         if !ack.acked_bytes.is_zero() {
             let rounds = (self.rounds.count(), EXTRA_ACKED_ROUNDS);
             let bandwidth = self.estimate();
@@ -376,6 +401,7 @@ impl Controller for Bbr1 {
 
         self.set_pacing_rate();
         self.set_cwnd(ack, lost);
+        self.marks |= self.holds_back();
     }
 
     fn on_loss(&mut self, loss: &LossBatch<'_>, env: &mut Env<'_>) {
@@ -449,7 +475,7 @@ impl Controller for Bbr1 {
     }
 
     fn uses_app_limited_mark(&self) -> bool {
-        self.mode == Mode::ProbeRtt
+        self.marks
     }
 
     fn parameters(&self) -> Vec<Parameter> {

@@ -112,6 +112,8 @@ pub struct Bbr3 {
     /// The flow restarted from idle and nothing was acknowledged since.
     idle_restart: bool,
     is_app_limited: bool,
+    /// The flow was in `ProbeRTT` when the last ACK came, or is since then.
+    in_probe_rtt: bool,
 }
 
 impl Bbr3 {
@@ -151,6 +153,7 @@ impl Bbr3 {
             timed_out_at: None,
             idle_restart: false,
             is_app_limited: true,
+            in_probe_rtt: false,
         }
     }
 
@@ -197,7 +200,9 @@ impl Controller for Bbr3 {
 
     fn on_ack(&mut self, ack: &AckBatch, env: &mut Env<'_>) {
         self.sizes = Sizes::of(env);
+        self.in_probe_rtt = self.state == State::ProbeRtt;
         self.update_model(ack, env);
+        self.in_probe_rtt |= self.state == State::ProbeRtt;
         self.update_control(ack);
     }
 
@@ -247,8 +252,11 @@ impl Controller for Bbr3 {
             .pacing(self.sizes.initial_window, self.sizes.packet, rtt)
     }
 
+    /// Also after the ACK that ends `ProbeRTT` (draft-ietf-ccwg-bbr, section 5.3.4.3: the mark is set
+    /// before it is decided whether the stay is over). The mark of the ACK before would lapse before
+    /// packets sent since then are acknowledged, and the next sample would show `ProbeRTT`'s rate.
     fn uses_app_limited_mark(&self) -> bool {
-        self.state == State::ProbeRtt
+        self.in_probe_rtt
     }
 
     fn parameters(&self) -> Vec<Parameter> {

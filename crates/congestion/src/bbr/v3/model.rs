@@ -40,7 +40,7 @@ impl Bbr3 {
         self.latest.settle(before);
         self.inflight = ack.inflight;
         self.delivered = ack.delivered;
-        self.is_app_limited = ack.app_limited;
+        self.is_app_limited = ack.app_limited || self.in_probe_rtt;
         self.pacing
             .on_first_rtt(self.sizes.initial_window, &ack.rtt);
         let after_timeout = self

@@ -256,7 +256,18 @@ fn the_controller_can_ask_for_the_mark() {
     let sent = bench.send_many(3);
     bench.cc.script().wants_mark = true;
     bench.ack(&sent[..1]);
+    let held = bench.send();
+    assert!(held.snapshot.is_app_limited);
+    bench.cc.script().wants_mark = false;
+    bench.ack(&sent[1..2]);
+    assert!(
+        !bench.last_ack().app_limited,
+        "the application had no part in it"
+    );
     assert!(bench.send().snapshot.is_app_limited);
+    bench.ack(&sent[2..]);
+    bench.ack(&[held]);
+    assert!(!bench.send().snapshot.is_app_limited);
 }
 
 #[test]
