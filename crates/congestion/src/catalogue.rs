@@ -24,7 +24,11 @@ impl Family for dyn ControllerFactory {
 
     /// Every algorithm of this crate; a new one adds its line here.
     fn add_standard(all: &mut ControllerCatalogue) {
-        all.add("bbr1", "BBRv1 as in Linux", Bbr1Config::default());
+        all.add(
+            "bbr1",
+            "BBRv1 as in Linux, without its policer model",
+            Bbr1Config::default(),
+        );
         all.add(
             "bbr1-xquic",
             "BBRv1 tuned for live video",

@@ -90,7 +90,7 @@ fn a_probe_goes_on_until_enough_is_in_flight_or_lost() {
 
 #[test]
 fn a_policer_is_found_and_kept_to_for_48_rounds() {
-    let mut feed = Feed::settled("bbr1");
+    let mut feed = Feed::settled("bbr1:lt_bw=on");
     feed.inflight = Some(2 * feed.bdp());
     feed.rate = Bandwidth::from_mbps(6);
     // 30 % of what is delivered is lost, round after round.
@@ -122,17 +122,19 @@ fn a_policer_is_found_and_kept_to_for_48_rounds() {
 
 #[test]
 fn losses_below_a_fifth_are_no_policer() {
-    let mut feed = Feed::settled("bbr1");
+    let mut feed = Feed::settled("bbr1:lt_bw=on");
     for _ in 0..40 {
         feed.lose(5, 5);
         feed.rounds(1);
     }
     assert!(feed.detail("policed_bps") < 1.0, "a tenth is lost");
-    let mut feed = Feed::settled("bbr1:lt_bw=off");
-    for _ in 0..40 {
-        feed.lossy_round(3);
+    for name in ["bbr1", "bbr1-xquic"] {
+        let mut feed = Feed::settled(name);
+        for _ in 0..40 {
+            feed.lossy_round(3);
+        }
+        assert!(feed.detail("policed_bps") < 1.0, "{name}: off by default");
     }
-    assert!(feed.detail("policed_bps") < 1.0, "switched off");
 }
 
 #[test]

@@ -12,8 +12,8 @@ use crate::controller::{Controller, ControllerFactory, Env};
 use swiftwater_tunable::parameters::OrNone;
 use swiftwater_tunable::tunable;
 
-/// Parameters of BBRv1. The default is Linux's `tcp_bbr.c`, but for `recovery_counts`. A
-/// value outside its range is moved to the nearest bound.
+/// Parameters of BBRv1. The default is Linux's `tcp_bbr.c`, but for `lt_bw` and
+/// `recovery_counts`. A value outside its range is moved to the nearest bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bbr1Config {
     /// What controllers report as their name; default `bbr1`.
@@ -56,7 +56,9 @@ pub struct Bbr1Config {
     pub expected_probe_gain: f64,
     /// Pacing gain of the draining phase from there on. Range 0.1 to 1, default 0.9.
     pub expected_drain_gain: f64,
-    /// Look for traffic policers and keep to their rate; default true.
+    /// Look for traffic policers and keep to their rate, as Linux does. Default false: flows that
+    /// overfill a shared queue lose as much as a policer drops, and some are then held at a low rate
+    /// for 48 rounds.
     pub lt_bw: bool,
     /// Count what loss recovery let leave as all that the path can carry, as Linux does: rounds of
     /// conserved packets in full towards a full pipe (otherwise by a quarter, unless more than an
@@ -89,7 +91,7 @@ impl Default for Bbr1Config {
             max_expected_bandwidth: None,
             expected_probe_gain: 1.1,
             expected_drain_gain: 0.9,
-            lt_bw: true,
+            lt_bw: false,
             recovery_counts: false,
             initial_window: None,
             pacing_margin: 0.01,
@@ -99,8 +101,8 @@ impl Default for Bbr1Config {
 
 impl Bbr1Config {
     /// BBRv1 tuned for live video (`bbr1-xquic`): short and shallow `ProbeRTT` (0.75 of the
-    /// estimated bandwidth-delay product every 2.5 s, for 200 ms), 32 packets to start with, no
-    /// policer model. `expected_bandwidth` and `max_expected_bandwidth` are for the application to
+    /// estimated bandwidth-delay product every 2.5 s, for 200 ms), 32 packets to start with.
+    /// `expected_bandwidth` and `max_expected_bandwidth` are for the application to
     /// set.
     ///
     /// Round-trip times count for two intervals, 5 s. Were it one, the target of `ProbeRTT` would be
@@ -113,7 +115,6 @@ impl Bbr1Config {
             probe_rtt_gain: Some(0.75),
             probe_rtt_interval: Duration::from_millis(2_500),
             min_rtt_window: Duration::from_secs(5),
-            lt_bw: false,
             initial_window: Some(32),
             ..Self::default()
         }

@@ -6,8 +6,9 @@
 //! what waits below it; a retransmission timeout is persistent congestion (RFC 9002, section 7.6),
 //! since a probe timeout declares nothing lost; the window is bytes.
 //!
-//! One difference is a choice, and `recovery_counts` returns to Linux: samples of what loss recovery
-//! held back say nothing about the path.
+//! Two differences are choices, and a parameter each returns to Linux: samples of what loss recovery
+//! held back say nothing about the path (`recovery_counts`), and heavy losses are no sign of a policer
+//! (`lt_bw`).
 
 mod config;
 mod cycle;
