@@ -1,18 +1,25 @@
 //! Slow start: the standard one and HyStart++ (RFC 9406), which leaves it on a rise of the delay
 //! before the queue overflows.
 //!
+//! The RFC compares the least delay of a round with that of the round before. The first packets of a
+//! round meet no queue, so a queue that fills within a round is seen one doubling late, and
+//! conservative slow start then adds to it for up to five rounds. By default, delays are therefore
+//! judged within the round, and a large rise ends slow start at once; [`HyStartConfig::rfc9406`] does
+//! neither.
+//!
 //! Holds only how fast to grow and when to stop; the window itself belongs to the controller, and
 //! rounds and round-trip times are measured by the transport.
 
 use std::time::Duration;
 
-use swiftwater_units::ByteCount;
+use swiftwater_units::{ByteCount, Instant};
 
 use crate::controller::Env;
 use crate::sample::AckBatch;
 use swiftwater_tunable::parameters::OptionalValue;
 
-/// Constants of HyStart++ (RFC 9406, section 4.3). The default has the RFC's values.
+/// Constants of HyStart++ (RFC 9406, section 4.3), and what is judged otherwise than there. The
+/// constants of the default are the RFC's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HyStartConfig {
     /// `MIN_RTT_THRESH`: smallest rise of the delay that counts. Default 4 ms.
@@ -34,10 +41,26 @@ pub struct HyStartConfig {
     /// Not in the RFC: on leaving slow start go back to the window whose packets first met the
     /// higher delay, because all that was added since then stands in the queue. Default false.
     pub step_back: bool,
+    /// Not in the RFC: judge the samples of a quarter of a round trip, at least `n_rtt_sample`, by
+    /// themselves against the path's lowest delay, instead of whole rounds against the round before.
+    /// Default true.
+    pub within_round: bool,
+    /// Not in the RFC, with `within_round` only: rise of the delay, as a share of the path's lowest,
+    /// at which slow start ends at once, with the window that the round began with. Half of it starts
+    /// conservative slow start, but no less than the rise that does so in the RFC. 0 or more, default
+    /// 0.5; `None` for never.
+    pub exit_rise: Option<f64>,
 }
 
+/// What is used unless configured.
+static DEFAULT: HyStartConfig = HyStartConfig {
+    within_round: true,
+    exit_rise: Some(0.5),
+    ..RFC_9406
+};
+
 /// The constants of the RFC (section 4.3).
-static RFC_9406: HyStartConfig = HyStartConfig {
+const RFC_9406: HyStartConfig = HyStartConfig {
     min_rtt_thresh: Duration::from_millis(4),
     max_rtt_thresh: Duration::from_millis(16),
     min_rtt_divisor: 8,
@@ -46,24 +69,52 @@ static RFC_9406: HyStartConfig = HyStartConfig {
     css_rounds: 5,
     growth_limit: None,
     step_back: false,
+    within_round: false,
+    exit_rise: None,
 };
 
 impl Default for HyStartConfig {
     fn default() -> Self {
-        RFC_9406
+        DEFAULT
     }
 }
 
-/// Whether slow start is HyStart++, for parameters by name: `off`, `on` (the RFC's constants) or
-/// `step-back` (and [`HyStartConfig::step_back`]).
+impl HyStartConfig {
+    /// HyStart++ as in RFC 9406, section 4.
+    pub fn rfc9406() -> Self {
+        RFC_9406
+    }
+
+    /// Rise over the delay `base` that starts conservative slow start.
+    fn thresh(&self, base: Duration) -> Duration {
+        let share = base / self.min_rtt_divisor.max(1);
+        share.min(self.max_rtt_thresh).max(self.min_rtt_thresh)
+    }
+
+    /// Rise over `base` that ends slow start at once.
+    fn exit_thresh(&self, base: Duration) -> Option<Duration> {
+        let share = self.exit_rise?.clamp(0.0, MAX_EXIT_RISE);
+        Some(base.mul_f64(share).max(self.thresh(base) * 2))
+    }
+}
+
+/// Judgements in a round trip, at most: the more samples there are, the less jitter looks like a queue.
+const BLOCKS_PER_ROUND_TRIP: u32 = 4;
+
+/// Largest rise that [`HyStartConfig::exit_rise`] can ask for.
+const MAX_EXIT_RISE: f64 = 1_000.0;
+
+/// Whether slow start is HyStart++, for parameters by name: `off`, `on` (the default), `rfc9406` (as
+/// in the RFC) or `step-back` (the RFC's, and [`HyStartConfig::step_back`]).
 impl OptionalValue for HyStartConfig {
     fn read_optional(text: &str) -> Option<Option<Self>> {
         match text {
             "off" => Some(None),
             "on" => Some(Some(HyStartConfig::default())),
+            "rfc9406" => Some(Some(HyStartConfig::rfc9406())),
             "step-back" => Some(Some(HyStartConfig {
                 step_back: true,
-                ..HyStartConfig::default()
+                ..HyStartConfig::rfc9406()
             })),
             _ => None,
         }
@@ -75,13 +126,17 @@ impl OptionalValue for HyStartConfig {
             Some(HyStartConfig {
                 step_back: true, ..
             }) => "step-back",
+            Some(HyStartConfig {
+                within_round: false,
+                ..
+            }) => "rfc9406",
             Some(_) => "on",
         }
         .to_owned()
     }
 
     fn accepts_optional() -> String {
-        "on, step-back or off".to_owned()
+        "on, rfc9406, step-back or off".to_owned()
     }
 }
 
@@ -92,6 +147,32 @@ pub enum SlowStartStep {
     Grow(ByteCount),
     /// Leave slow start with this window.
     Exit(ByteCount),
+}
+
+/// Delays that are judged together: those of the running round, or the last few.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Delays {
+    /// Arrival of the first.
+    since: Instant,
+    /// The least; `None` for no sample.
+    min: Option<Duration>,
+    count: u32,
+}
+
+impl Delays {
+    const NONE: Self = Self {
+        since: Instant::ZERO,
+        min: None,
+        count: 0,
+    };
+
+    fn add(&mut self, now: Instant, rtt: Duration) {
+        if self.min.is_none() {
+            self.since = now;
+        }
+        self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
+        self.count = self.count.saturating_add(1);
+    }
 }
 
 /// Conservative slow start: the delay rose, and it is being checked whether it stays up.
@@ -108,14 +189,13 @@ struct Conservative {
 /// HyStart++ for one slow start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HyStart {
-    /// `None` stands for the RFC's constants, which most have.
+    /// `None` stands for the default, which most have.
     special: Option<Box<HyStartConfig>>,
     round: Option<u64>,
     /// `lastRoundMinRTT`; `None` stands for the RFC's infinity.
     last_round_min: Option<Duration>,
-    /// `currentRoundMinRTT`.
-    current_round_min: Option<Duration>,
-    samples: u32,
+    /// With `currentRoundMinRTT`, where rounds are judged.
+    delays: Delays,
     /// Windows at the start of the round before this one, and of this one.
     window_at_start: [ByteCount; 2],
     conservative: Option<Conservative>,
@@ -126,13 +206,12 @@ pub struct HyStart {
 impl HyStart {
     /// HyStart++ at the beginning of slow start.
     pub fn new(config: HyStartConfig) -> Self {
-        let is_special = config != RFC_9406;
+        let is_special = config != DEFAULT;
         Self {
             special: is_special.then(|| Box::new(config)),
             round: None,
             last_round_min: None,
-            current_round_min: None,
-            samples: 0,
+            delays: Delays::NONE,
             window_at_start: [ByteCount::ZERO; 2],
             conservative: None,
             remainder: 0,
@@ -140,7 +219,7 @@ impl HyStart {
     }
 
     fn config(&self) -> &HyStartConfig {
-        self.special.as_deref().unwrap_or(&RFC_9406)
+        self.special.as_deref().unwrap_or(&DEFAULT)
     }
 
     /// True in conservative slow start.
@@ -154,11 +233,12 @@ impl HyStart {
             return SlowStartStep::Exit(self.exit_window(cwnd));
         }
         if ack.rtt.has_sample {
-            let latest = ack.rtt.latest;
-            self.current_round_min =
-                Some(self.current_round_min.map_or(latest, |min| min.min(latest)));
-            self.samples = self.samples.saturating_add(1);
-            self.judge_delay();
+            self.delays.add(ack.now, ack.rtt.latest);
+            if self.judges_exit(ack) {
+                // What is acknowledged now left with no more than this, and had queued already.
+                let window = self.window_at_start[1].min(cwnd);
+                return SlowStartStep::Exit(self.exit_window(window));
+            }
         }
         SlowStartStep::Grow(self.growth(ack.acked_bytes, env.max_datagram_size))
     }
@@ -167,8 +247,9 @@ impl HyStart {
     fn begin_round(&mut self, cwnd: ByteCount, count: u64) -> bool {
         let first = self.round.is_none();
         self.round = Some(count);
-        self.last_round_min = self.current_round_min.take();
-        self.samples = 0;
+        if !self.config().within_round {
+            self.last_round_min = std::mem::replace(&mut self.delays, Delays::NONE).min;
+        }
         self.window_at_start = [self.window_at_start[1], cwnd];
         let css_rounds = self.config().css_rounds;
         match &mut self.conservative {
@@ -187,29 +268,52 @@ impl HyStart {
         }
     }
 
-    /// Enters conservative slow start on a rise of the delay, and leaves it if the rise has gone.
-    fn judge_delay(&mut self) {
-        let (Some(last), Some(current)) = (self.last_round_min, self.current_round_min) else {
+    /// Judges what was sampled; true if it ends slow start.
+    fn judges_exit(&mut self, ack: &AckBatch) -> bool {
+        if self.config().within_round {
+            return self.judge_samples(ack);
+        }
+        self.judge_round();
+        false
+    }
+
+    /// Judges the round so far by the round before, as RFC 9406 does.
+    fn judge_round(&mut self) {
+        let (Some(last), Some(current)) = (self.last_round_min, self.delays.min) else {
             return;
         };
-        if self.samples < self.config().n_rtt_sample {
-            return;
+        if self.delays.count >= self.config().n_rtt_sample {
+            self.on_delay(current, last.saturating_add(self.config().thresh(last)));
         }
+    }
+
+    /// Judges the last samples by the path's lowest delay, if they are enough; true if they end slow
+    /// start. ACKs that were held up together say the same thing, so they must be spread over time.
+    fn judge_samples(&mut self, ack: &AckBatch) -> bool {
+        let (config, base) = (self.config(), ack.rtt.min);
+        let span = config.thresh(base).max(base / BLOCKS_PER_ROUND_TRIP);
+        let is_short = ack.now.saturating_since(self.delays.since) < span;
+        if is_short || self.delays.count < config.n_rtt_sample {
+            return false;
+        }
+        let (thresh, exit) = (config.thresh(base), config.exit_thresh(base));
+        let current = std::mem::replace(&mut self.delays, Delays::NONE).min;
+        let current = current.unwrap_or(base);
+        let rise = exit.map_or(thresh, |exit| exit / 2);
+        self.on_delay(current, base.saturating_add(rise));
+        exit.is_some_and(|rise| current >= base.saturating_add(rise))
+    }
+
+    /// Enters conservative slow start if the delay has risen to `risen`, and leaves it if the rise has
+    /// gone.
+    fn on_delay(&mut self, current: Duration, risen: Duration) {
         if let Some(css) = self.conservative {
             if current < css.baseline {
                 self.conservative = None;
             }
             return;
         }
-        let &HyStartConfig {
-            min_rtt_thresh,
-            max_rtt_thresh,
-            min_rtt_divisor,
-            ..
-        } = self.config();
-        let share = last / min_rtt_divisor.max(1);
-        let thresh = share.min(max_rtt_thresh).max(min_rtt_thresh);
-        if current >= last.saturating_add(thresh) {
+        if current >= risen {
             self.conservative = Some(Conservative {
                 baseline: current,
                 rounds: 0,

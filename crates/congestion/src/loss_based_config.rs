@@ -11,8 +11,8 @@ use swiftwater_tunable::tunable;
 /// to the nearest bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossBasedConfig {
-    /// HyStart++ for the first slow start; `None` for the standard one. Default: with the constants
-    /// of RFC 9406.
+    /// HyStart++ for the first slow start; `None` for the standard one. Default:
+    /// [`HyStartConfig::default`], with the constants of RFC 9406.
     pub hystart: Option<HyStartConfig>,
     /// Pacing gains.
     pub pacing: PacingGains,

@@ -24,9 +24,13 @@ fn a_specification_sets_parameters() {
         config.base.hystart,
         Some(HyStartConfig {
             step_back: true,
-            ..HyStartConfig::default()
+            ..HyStartConfig::rfc9406()
         })
     );
+    config.set("hystart", "rfc9406").unwrap();
+    assert_eq!(config.base.hystart, Some(HyStartConfig::rfc9406()));
+    config.set("hystart", "on").unwrap();
+    assert_eq!(config.base.hystart, CubicConfig::default().base.hystart);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! HyStart++ (RFC 9406), seen through CUBIC, which uses it by default.
+//! HyStart++ (RFC 9406), seen through CUBIC: as in the RFC, and what the default judges otherwise.
 
 mod support;
 
@@ -22,7 +22,7 @@ fn state(t: &Transport) -> &'static str {
 
 /// A flow with 40 packets of window whose round-trip time has just risen by a half.
 fn delay_rises() -> Transport {
-    let mut t = cubic(HyStartConfig::default());
+    let mut t = cubic(HyStartConfig::rfc9406());
     t.run_rounds(3);
     t.rtt = Duration::from_millis(75);
     t
@@ -38,7 +38,7 @@ fn a_rise_of_the_delay_starts_conservative_slow_start() {
 
 #[test]
 fn constant_delay_never_ends_slow_start() {
-    let mut t = cubic(HyStartConfig::default());
+    let mut t = cubic(HyStartConfig::rfc9406());
     t.run_rounds(10);
     assert_eq!(state(&t), "slow_start");
     assert!(t.packets() > 5000.0);
@@ -47,7 +47,7 @@ fn constant_delay_never_ends_slow_start() {
 #[test]
 fn a_rise_below_the_threshold_does_not_count() {
     // An eighth of 50 ms is 6.25 ms.
-    let mut t = cubic(HyStartConfig::default());
+    let mut t = cubic(HyStartConfig::rfc9406());
     t.run_rounds(3);
     t.rtt = Duration::from_millis(56);
     t.run_rounds(4);
@@ -62,7 +62,7 @@ fn the_threshold_stays_between_4_and_16_ms() {
         (400, 15, false),
         (400, 16, true),
     ] {
-        let mut t = cubic(HyStartConfig::default());
+        let mut t = cubic(HyStartConfig::rfc9406());
         t.rtt = Duration::from_millis(base);
         t.run_rounds(3);
         t.rtt = Duration::from_millis(base + rise);
@@ -77,7 +77,7 @@ fn rounds_with_too_few_samples_judge_nothing() {
     for (needed, noticed) in [(8, true), (80, true), (100, false)] {
         let mut t = cubic(HyStartConfig {
             n_rtt_sample: needed,
-            ..Default::default()
+            ..HyStartConfig::rfc9406()
         });
         t.run_rounds(3);
         t.rtt = Duration::from_millis(75);
@@ -181,7 +181,7 @@ fn a_filling_queue_is_left_before_it_overflows() {
     let exit = |step_back| {
         let mut t = cubic(HyStartConfig {
             step_back,
-            ..Default::default()
+            ..HyStartConfig::rfc9406()
         });
         t.rate = Some(Bandwidth::from_mbps(20));
         assert!(t.run_until(40, |t| state(t) == "congestion_avoidance"));
@@ -198,8 +198,54 @@ fn a_filling_queue_is_left_before_it_overflows() {
 fn the_growth_limit_bounds_what_one_ack_adds() {
     let mut t = cubic(HyStartConfig {
         growth_limit: Some(0),
-        ..Default::default()
+        ..HyStartConfig::rfc9406()
     });
     t.run_rounds(3);
     assert_eq!(t.cwnd(), 10 * MDS);
+}
+
+/// CUBIC as configured by default.
+fn default() -> Transport {
+    Transport::new(&CubicConfig::default())
+}
+
+#[test]
+fn a_queue_that_fills_within_a_round_is_seen_within_it() {
+    // 20 Mbit/s and 50 ms: 104 packets in the pipe, and a queue that never overflows.
+    let pipe = 104.0;
+    let exit = |mut t: Transport| {
+        t.rate = Some(Bandwidth::from_mbps(20));
+        assert!(t.run_until(40, |t| state(t) == "congestion_avoidance"));
+        assert_eq!(t.events, 0);
+        t.packets() / pipe
+    };
+    let seen = exit(default());
+    assert!((1.0..3.0).contains(&seen), "at {seen:.2} pipes");
+    let late = exit(cubic(HyStartConfig::rfc9406()));
+    assert!(late > 1.5 * seen, "{late:.2} against {seen:.2}");
+}
+
+#[test]
+fn a_small_rise_is_checked_and_a_large_one_ends_slow_start_at_once() {
+    // Over 50 ms, 12.5 ms count and 25 ms end it.
+    for (rise, expected) in [(11, "slow_start"), (14, CSS), (26, "congestion_avoidance")] {
+        let mut t = default();
+        t.rate = Some(Bandwidth::from_mbps(1_000));
+        t.run_rounds(4);
+        t.rtt = Duration::from_millis(50 + rise);
+        t.run_rounds(2);
+        assert_eq!(state(&t), expected, "{rise} ms more");
+        assert_eq!(t.events, 0);
+    }
+}
+
+#[test]
+fn a_small_rise_that_goes_is_a_false_alarm_by_default_too() {
+    let mut t = default();
+    t.rate = Some(Bandwidth::from_mbps(1_000));
+    t.run_rounds(4);
+    t.rtt = Duration::from_millis(64);
+    assert!(t.run_until(4, |t| state(t) == CSS));
+    t.rtt = Duration::from_millis(50);
+    assert!(t.run_until(4, |t| state(t) == "slow_start"));
 }

@@ -368,7 +368,7 @@ fn hystart_exit_may_step_back_to_the_window_before_the_delay_rose() {
         let mut config = CubicConfig::default();
         config.base.hystart = Some(HyStartConfig {
             step_back,
-            ..Default::default()
+            ..HyStartConfig::rfc9406()
         });
         let mut t = Transport::new(&config);
         t.rate = Some(Bandwidth::from_mbps(20));

@@ -66,7 +66,10 @@ fn over_two_bottlenecks_a_flow_gets_less_than_over_one() {
 
 #[test]
 fn traffic_on_the_way_back_delays_acknowledgements() {
-    let alone = dumbbell(10, vec![flow("there", App::Bulk, 1)]);
+    let mut there = flow("there", App::Bulk, 1);
+    // Keeps its own queue short.
+    there.controller = swiftwater_congestion::by_name("bbr1").unwrap();
+    let alone = dumbbell(10, vec![there]);
     let mut both = alone.clone();
     // As much room for the way back.
     both.links[0].backward = both.links[0].forward.clone();

@@ -204,7 +204,7 @@ fn a_new_ip_address_starts_the_path_anew() {
 #[test]
 fn many_ip_addresses_one_after_another() {
     let mut pair = connected(Pair::builder().link(link(10, 20)));
-    let id = pair.start_transfer(4_000_000, Direction::ToClient);
+    let id = pair.start_transfer(6_000_000, Direction::ToClient);
     for nth in 1..=12 {
         pair.advance(millis(500));
         pair.rebind(Side::Client, new_ip(nth)).unwrap();

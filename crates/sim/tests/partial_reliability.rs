@@ -181,7 +181,7 @@ fn late_frames_are_abandoned_and_their_headers_are_not() {
     let stats = pair.stats(Side::Client);
     let expired = stats.streams_expired as usize;
     assert!(expired >= frames / 4, "{expired} expired");
-    assert!(whole >= frames / 4, "{whole} whole");
+    assert!(whole >= frames / 5, "{whole} whole");
     assert!(stats.expired_bytes > ByteCount::ZERO);
     let told = |event: &Event| matches!(event, Event::Stream(StreamEvent::Expired { code: 3, .. }));
     assert_eq!(

@@ -273,7 +273,7 @@ fn a_judge_refuses_samples_of_the_round_trip_time() {
     let (taken, refused) = (mean(None), mean(Some(refusing)));
     // The window fills the queue; the samples of the handshake don't show it.
     assert!(refused < Duration::from_millis(45), "{refused:?}");
-    assert!(taken > 2 * refused, "{taken:?} {refused:?}");
+    assert!(taken > refused * 3 / 2, "{taken:?} {refused:?}");
 }
 
 /// Makes the probe timeout 400 ms longer.
