@@ -222,11 +222,18 @@ fn all_points_must_pass_and_the_worst_is_shown() {
     close(some.value, 10.0);
     assert_eq!(some.detail, "worst at buffer=1bdp; 2 of 3 points pass");
     let nearly = verdict(&over_buffers("\"all\"", "min = 13"), plain);
-    assert_eq!(nearly.outcome, Outcome::Open, "one of three is outside by chance");
+    assert_eq!(
+        nearly.outcome,
+        Outcome::Open,
+        "one of three is outside by chance"
+    );
     let crossed = verdict(&over_buffers("\"all\"", "min = 11"), plain);
     assert_eq!(
         (crossed.outcome, crossed.detail.as_str()),
-        (Outcome::Open, "worst at buffer=1bdp; 2 of 3 points pass, 1 open")
+        (
+            Outcome::Open,
+            "worst at buffer=1bdp; 2 of 3 points pass, 1 open"
+        )
     );
     let upper = verdict(&over_buffers("\"all\"", "max = 43"), plain);
     assert_eq!(upper.outcome, Outcome::Pass);
@@ -374,9 +381,10 @@ fn runs_with_nothing_to_measure_are_left_out_in_pairs() {
         plain(buffer, cc, repeat).filter(|_| (buffer, repeat) != ("4bdp", 1))
     });
     assert_eq!((some.outcome, some.runs), (Outcome::Pass, Some((8, 9))));
-    let over_points = verdict(&over_buffers("\"mean\"", "min = 5"), |buffer, cc, repeat| {
-        plain(buffer, cc, repeat).filter(|_| (buffer, repeat) != ("4bdp", 1))
-    });
+    let over_points = verdict(
+        &over_buffers("\"mean\"", "min = 5"),
+        |buffer, cc, repeat| plain(buffer, cc, repeat).filter(|_| (buffer, repeat) != ("4bdp", 1)),
+    );
     close(over_points.value, 70.0 / 3.0);
     // The repeats that every point has: -1 and 1.
     close(over_points.margin, 12.706_204_736_432_095);

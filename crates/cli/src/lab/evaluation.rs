@@ -201,7 +201,11 @@ pub(super) fn judge<'a>(
             without += conclusion.without_data();
         }
     }
-    let counts = [(failed, "failed"), (open, "open"), (without, "without data")];
+    let counts = [
+        (failed, "failed"),
+        (open, "open"),
+        (without, "without data"),
+    ];
     let counts = counts.into_iter().filter(|&(count, _)| count > 0);
     let words: Vec<String> = counts
         .enumerate()

@@ -99,7 +99,10 @@ fn tested(test: &Test, rows: &Rows<'_>, blank: Verdict) -> Verdict {
     let used = needed.total - needed.empty;
     let detail = if needed.empty > 0 {
         let all = needed.total;
-        format!("{}; {used} of {all} {runs} had something to measure", taken.detail)
+        format!(
+            "{}; {used} of {all} {runs} had something to measure",
+            taken.detail
+        )
     } else {
         taken.detail
     };

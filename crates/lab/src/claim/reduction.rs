@@ -37,11 +37,12 @@ pub(super) fn take(test: &Test, points: &[(Point, Compared)]) -> Reduced {
 /// Every point must pass. One fails only if its interval is outside with the error probability of all points
 /// together: of many points that hold, a few are outside of their own 95 % intervals.
 fn all(band: Band, points: &[(Point, Compared)]) -> Reduced {
-    let outcome_at = |compared: &Compared, error: f64| {
-        judge(band, compared.value, compared.interval(error))
-    };
+    let outcome_at =
+        |compared: &Compared, error: f64| judge(band, compared.value, compared.interval(error));
     let count = |outcome| {
-        let of_points = points.iter().map(|(_, compared)| outcome_at(compared, ERROR));
+        let of_points = points
+            .iter()
+            .map(|(_, compared)| outcome_at(compared, ERROR));
         of_points.filter(|&of_point| of_point == outcome).count()
     };
     let (passing, open) = (count(Outcome::Pass), count(Outcome::Open));
@@ -116,7 +117,9 @@ fn extreme(band: Band, points: &[(Point, Compared)], which: &Extreme) -> Reduced
     });
     let (point, compared) = &points[chosen];
     let together = ERROR / points.len() as f64;
-    let intervals = points.iter().map(|(_, compared)| compared.interval(together));
+    let intervals = points
+        .iter()
+        .map(|(_, compared)| compared.interval(together));
     let interval = intervals
         .collect::<Option<Vec<Interval>>>()
         .and_then(|intervals| {
@@ -230,29 +233,7 @@ fn first(
         })
         .collect();
     let Some((value, before, there)) = crossing(&|index| points[index].1.value) else {
-        let form = Form::of_points(test);
-        let nearest = first_best(points, |a, b| {
-            b.is_nan() || (a - bound).abs() < (b - bound).abs()
-        });
-        let (point, compared) = &points[nearest];
-        return Reduced {
-            value: None,
-            margin: None,
-            interval: None,
-            // Never in two repeats or more: that of the means is no accident.
-            outcome: if by_repeat.len() > 1 && by_repeat.iter().all(Option::is_none) {
-                Outcome::Fail
-            } else {
-                Outcome::Open
-            },
-            detail: format!(
-                "{} is never reached; nearest {} at {}",
-                form.given(bound),
-                form.measured(compared.value, None),
-                point.place()
-            ),
-            unit: String::new(),
-        };
+        return never(test, points, bound, &by_repeat);
     };
     let detail = match before {
         Some(before) => format!("between {} and {}", label(before), label(there)),
@@ -268,6 +249,38 @@ fn first(
         outcome: judge(test.pass, value, interval),
         detail,
         unit: unit(&(0..points.len()).map(label).collect::<Vec<_>>()),
+    }
+}
+
+/// The bound is not reached by the means; `by_repeat` has where each repeat reaches it.
+fn never(
+    test: &Test,
+    points: &[(Point, Compared)],
+    bound: f64,
+    by_repeat: &[Option<f64>],
+) -> Reduced {
+    let form = Form::of_points(test);
+    let nearest = first_best(points, |a, b| {
+        b.is_nan() || (a - bound).abs() < (b - bound).abs()
+    });
+    let (point, compared) = &points[nearest];
+    Reduced {
+        value: None,
+        margin: None,
+        interval: None,
+        // Never in two repeats or more: that of the means is no accident.
+        outcome: if by_repeat.len() > 1 && by_repeat.iter().all(Option::is_none) {
+            Outcome::Fail
+        } else {
+            Outcome::Open
+        },
+        detail: format!(
+            "{} is never reached; nearest {} at {}",
+            form.given(bound),
+            form.measured(compared.value, None),
+            point.place()
+        ),
+        unit: String::new(),
     }
 }
 

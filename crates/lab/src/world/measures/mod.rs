@@ -164,8 +164,10 @@ fn group_columns(flow: &FlowSpec) -> impl Iterator<Item = &'static Column<GroupF
 /// nothing to measure.
 pub(crate) fn is_time_of_an_event(column: &str) -> bool {
     let name = column.rsplit('.').next().unwrap_or(column);
-    matches!(name, "convergence_s" | "startup_ms" | "start_mean_ms" | "start_p95_ms")
-        || name.starts_with("fct_")
+    matches!(
+        name,
+        "convergence_s" | "startup_ms" | "start_mean_ms" | "start_p95_ms"
+    ) || name.starts_with("fct_")
 }
 
 fn several(flow: &FlowSpec) -> &'static [Column<GroupFacts>] {
