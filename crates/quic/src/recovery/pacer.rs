@@ -10,8 +10,8 @@ use swiftwater_congestion::{Pacing, RttView};
 use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
 /// Credit is kept in units of one bit per second during one nanosecond, so that filling and
-/// debiting are exact and the mean rate doesn't drift.
-const UNITS_PER_BYTE: i128 = 8 * 1_000_000_000;
+/// debiting are exact and the mean rate doesn't drift. It saturates at 1.1 GB.
+const UNITS_PER_BYTE: i64 = 8 * 1_000_000_000;
 /// Depth of the bucket in time; the bounds in packets below have precedence.
 const BURST_TIME: Duration = Duration::from_millis(1);
 const MIN_BURST_PACKETS: u64 = 2;
@@ -25,7 +25,7 @@ const MAX_LATENESS: Duration = Duration::from_millis(5);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pacer {
     enabled: bool,
-    credit: i128,
+    credit: i64,
     filled_at: Instant,
     rate: Bandwidth,
     /// Depth while packets are in flight, bytes.
@@ -114,14 +114,13 @@ impl Pacer {
             return now;
         }
         self.fill(now);
-        let missing = units(self.packet) - self.credit;
+        let missing = units(self.packet).saturating_sub(self.credit);
         if missing <= 0 {
             return now;
         }
-        let rate = u128::from(self.rate.as_bps().max(1));
-        let nanos = missing.unsigned_abs().div_ceil(rate);
+        let nanos = missing.unsigned_abs().div_ceil(self.rate.as_bps().max(1));
         // The bucket may have been filled ahead of `now` if the caller's time went backwards.
-        self.filled_at.max(now) + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        self.filled_at.max(now) + Duration::from_nanos(nanos)
     }
 
     /// Bytes that may leave back to back now; zero unless a full-sized packet may.
@@ -131,7 +130,7 @@ impl Pacer {
         }
         self.fill(now);
         let bytes = (self.credit / UNITS_PER_BYTE).max(0).unsigned_abs();
-        if bytes < u128::from(self.packet) {
+        if bytes < self.packet {
             return 0;
         }
         usize::try_from(bytes).unwrap_or(usize::MAX)
@@ -141,7 +140,10 @@ impl Pacer {
     pub(super) fn on_sent(&mut self, now: Instant, size: u64) {
         self.fill(now);
         self.idle = false;
-        self.credit = (self.credit - units(size)).max(-units(self.burst));
+        self.credit = self
+            .credit
+            .saturating_sub(units(size))
+            .max(-units(self.burst));
     }
 
     /// Data wait, and only the pacer holds them back: if the timer for it fires late, the credit
@@ -203,14 +205,16 @@ impl Pacer {
     }
 
     /// Credit that builds up in `interval`.
-    fn earned(&self, interval: Duration) -> i128 {
+    fn earned(&self, interval: Duration) -> i64 {
         let nanos = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
         let product = u128::from(self.rate.as_bps()) * u128::from(nanos);
-        i128::try_from(product).unwrap_or(i128::MAX)
+        i64::try_from(product).unwrap_or(i64::MAX)
     }
 }
 
 /// Credit for `bytes`.
-fn units(bytes: u64) -> i128 {
-    i128::from(bytes) * UNITS_PER_BYTE
+fn units(bytes: u64) -> i64 {
+    i64::try_from(bytes)
+        .unwrap_or(i64::MAX)
+        .saturating_mul(UNITS_PER_BYTE)
 }
