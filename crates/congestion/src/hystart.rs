@@ -43,12 +43,13 @@ pub struct HyStartConfig {
     pub step_back: bool,
     /// Not in the RFC: judge the samples of a quarter of a round trip, at least `n_rtt_sample`, by
     /// themselves against the path's lowest delay, instead of whole rounds against the round before.
-    /// Default true.
+    /// Only a rise above those of earlier rounds counts. Default true.
     pub within_round: bool,
     /// Not in the RFC, with `within_round` only: rise of the delay, as a share of the path's lowest,
-    /// at which slow start ends at once, with the window that the round began with. Half of it starts
-    /// conservative slow start, but no less than the rise that does so in the RFC. 0 or more, default
-    /// 0.5; `None` for never.
+    /// at which slow start ends at once, with the window that the round began with. It must also be
+    /// twice that of earlier rounds, and does not end the first. Half of it starts conservative slow
+    /// start, but no less than the rise that does so in the RFC. 0 or more, default 0.5; `None` for
+    /// never.
     pub exit_rise: Option<f64>,
 }
 
@@ -100,6 +101,10 @@ impl HyStartConfig {
 
 /// Judgements in a round trip, at most: the more samples there are, the less jitter looks like a queue.
 const BLOCKS_PER_ROUND_TRIP: u32 = 4;
+
+/// Rise that ends slow start at once, in rises of earlier rounds: with half the window a queue is less
+/// than half as long, jitter is not.
+const EXIT_OVER_JITTER: u32 = 2;
 
 /// Largest rise that [`HyStartConfig::exit_rise`] can ask for.
 const MAX_EXIT_RISE: f64 = 1_000.0;
@@ -192,8 +197,11 @@ pub struct HyStart {
     /// `None` stands for the default, which most have.
     special: Option<Box<HyStartConfig>>,
     round: Option<u64>,
-    /// `lastRoundMinRTT`; `None` stands for the RFC's infinity.
-    last_round_min: Option<Duration>,
+    /// Where rounds are judged, `lastRoundMinRTT`, and `None` stands for the RFC's infinity. Otherwise
+    /// the largest delay that was judged in the rounds before this one.
+    last_round: Option<Duration>,
+    /// Not where rounds are judged: the largest delay that was judged in this round.
+    largest: Option<Duration>,
     /// With `currentRoundMinRTT`, where rounds are judged.
     delays: Delays,
     /// Windows at the start of the round before this one, and of this one.
@@ -210,7 +218,8 @@ impl HyStart {
         Self {
             special: is_special.then(|| Box::new(config)),
             round: None,
-            last_round_min: None,
+            last_round: None,
+            largest: None,
             delays: Delays::NONE,
             window_at_start: [ByteCount::ZERO; 2],
             conservative: None,
@@ -247,8 +256,11 @@ impl HyStart {
     fn begin_round(&mut self, cwnd: ByteCount, count: u64) -> bool {
         let first = self.round.is_none();
         self.round = Some(count);
-        if !self.config().within_round {
-            self.last_round_min = std::mem::replace(&mut self.delays, Delays::NONE).min;
+        if self.config().within_round {
+            let largest = self.largest.take().or(self.delays.min);
+            self.last_round = self.last_round.max(largest);
+        } else {
+            self.last_round = std::mem::replace(&mut self.delays, Delays::NONE).min;
         }
         self.window_at_start = [self.window_at_start[1], cwnd];
         let css_rounds = self.config().css_rounds;
@@ -279,7 +291,7 @@ impl HyStart {
 
     /// Judges the round so far by the round before, as RFC 9406 does.
     fn judge_round(&mut self) {
-        let (Some(last), Some(current)) = (self.last_round_min, self.delays.min) else {
+        let (Some(last), Some(current)) = (self.last_round, self.delays.min) else {
             return;
         };
         if self.delays.count >= self.config().n_rtt_sample {
@@ -299,8 +311,14 @@ impl HyStart {
         let (thresh, exit) = (config.thresh(base), config.exit_thresh(base));
         let current = std::mem::replace(&mut self.delays, Delays::NONE).min;
         let current = current.unwrap_or(base);
+        self.largest = self.largest.max(Some(current));
+        // The largest rise of earlier rounds; without a round before there is no measure of jitter.
+        let before = self.last_round.map(|before| before.saturating_sub(base));
         let rise = exit.map_or(thresh, |exit| exit / 2);
+        let rise = rise.max(before.unwrap_or_default());
         self.on_delay(current, base.saturating_add(rise));
+        let exit = exit.zip(before);
+        let exit = exit.map(|(exit, before)| exit.max(before * EXIT_OVER_JITTER));
         exit.is_some_and(|rise| current >= base.saturating_add(rise))
     }
 
