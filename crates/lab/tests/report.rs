@@ -181,7 +181,9 @@ fn lines_are_the_means_of_the_rows() {
 fn error_bars_reach_the_extremes_of_few_repeats() {
     let mut parts = Parts::new(experiment());
     let mut drawn = figure("fig5", line());
-    drawn.select.insert("rival".to_owned(), "bbr1".to_owned());
+    drawn
+        .select
+        .insert("rival".to_owned(), vec!["bbr1".to_owned()]);
     parts.experiment.figures = vec![drawn];
     let plot = &plots(&parts.page())[0];
     let trace = &traces_named(plot, "cubic")[0];
@@ -396,8 +398,12 @@ fn a_quick_form_has_no_verdicts_that_look_like_results() {
 fn distributions_leave_out_what_did_not_end() {
     let mut parts = Parts::new(experiment());
     let mut drawn = figure("c", cdf());
-    drawn.select.insert("rival".to_owned(), "bbr1".to_owned());
-    drawn.select.insert("buffer".to_owned(), "1bdp".to_owned());
+    drawn
+        .select
+        .insert("rival".to_owned(), vec!["bbr1".to_owned()]);
+    drawn
+        .select
+        .insert("buffer".to_owned(), vec!["1bdp".to_owned()]);
     parts.experiment.figures = vec![drawn];
     let sample = |duration_ms| Sample {
         group: "transfers".to_owned(),
@@ -431,7 +437,9 @@ fn distributions_leave_out_what_did_not_end() {
 fn values_over_time_come_from_the_first_repeat() {
     let mut parts = Parts::new(experiment());
     let mut drawn = figure("d", over_time("subject.cwnd_bytes"));
-    drawn.select.insert("buffer".to_owned(), "1bdp".to_owned());
+    drawn
+        .select
+        .insert("buffer".to_owned(), vec!["1bdp".to_owned()]);
     drawn.panels = vec!["rival".to_owned()];
     parts.experiment.figures = vec![drawn];
     let needed = needs(&parts.experiment);
@@ -458,8 +466,12 @@ fn values_over_time_come_from_the_first_repeat() {
 fn what_was_not_recorded_is_named() {
     let mut parts = Parts::new(experiment());
     let mut drawn = figure("d", over_time("subject.nothing"));
-    drawn.select.insert("rival".to_owned(), "bbr1".to_owned());
-    drawn.select.insert("buffer".to_owned(), "1bdp".to_owned());
+    drawn
+        .select
+        .insert("rival".to_owned(), vec!["bbr1".to_owned()]);
+    drawn
+        .select
+        .insert("buffer".to_owned(), vec!["1bdp".to_owned()]);
     parts.experiment.figures = vec![drawn];
     let runs = needs(&parts.experiment).series;
     parts.series = runs.iter().map(|&run| (run, Series::default())).collect();

@@ -20,7 +20,7 @@ fn with_figures() -> Experiment {
         kind,
         series: vec!["kind".to_owned()],
         panels: Vec::new(),
-        select: BTreeMap::from([("kind".to_owned(), "b".to_owned())]),
+        select: BTreeMap::from([("kind".to_owned(), vec!["b".to_owned()])]),
         x_scale: Scale::Linear,
         y_scale: Scale::Linear,
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::scenario::{Against, Compare, Experiment, Selection, Test};
+use crate::scenario::{Against, Compare, Experiment, Selected, Test};
 use crate::store::Table;
 
 /// Most runs with nothing to measure that are listed.
@@ -18,7 +18,7 @@ pub(super) struct Rows<'a> {
 
 /// A measure of one run.
 #[derive(Clone, Copy)]
-enum Cell {
+enum Measured {
     Value(f64),
     /// The run had nothing to measure.
     Empty,
@@ -30,8 +30,17 @@ enum Cell {
 pub(super) struct Point {
     /// Axis and label, in the order of `each`.
     pub(super) labels: Vec<(String, String)>,
-    /// Averaged cases, each with the case that it is compared with.
-    cells: Vec<(usize, Option<usize>)>,
+    /// Averaged cases.
+    cells: Vec<Cell>,
+}
+
+/// A case of a point.
+struct Cell {
+    case: usize,
+    /// The case that it is compared with.
+    other: Option<usize>,
+    /// Its weight in the mean.
+    weight: f64,
 }
 
 /// The values of a point, one for each repeat that has any, averaged over its cases.
@@ -81,29 +90,36 @@ impl<'a> Rows<'a> {
     /// combinations, or labels that the short form doesn't have.
     pub(super) fn points(&self, test: &Test) -> Vec<Point> {
         let against = against(&test.compare);
-        self.combinations(&test.each)
-            .into_iter()
-            .map(|labels| {
-                let mut base = test.select.clone();
-                base.extend(labels.iter().cloned());
-                let cells = self
-                    .combinations(&test.average)
-                    .into_iter()
-                    .filter_map(|averaged| {
-                        let mut own = base.clone();
-                        own.extend(averaged);
-                        let Some(against) = against else {
-                            return Some((self.case(&own)?, None));
-                        };
-                        let mut other = own.clone();
-                        other.extend(against.select.clone());
-                        Some((self.case(&own)?, Some(self.case(&other)?)))
-                    })
-                    .collect();
-                Point { labels, cells }
-            })
-            .filter(|point| !point.cells.is_empty())
-            .collect()
+        let selected = Selected::new(self.experiment, &test.select);
+        let groups = selected.grouped(&test.each).into_iter();
+        let points = groups.map(|(labels, part)| {
+            let values = labels.into_iter().map(str::to_owned);
+            let mut cells = Vec::new();
+            let parts = part.grouped(&test.average_fields());
+            let is_one = parts.len() == 1;
+            for (_, part) in parts {
+                let found = part.cases().iter().filter_map(|&case| match against {
+                    None => Some((case, None)),
+                    Some(against) => Some((case, Some(self.other(case, against)?))),
+                });
+                let found: Vec<_> = found.collect();
+                let weight = if is_one {
+                    1.0
+                } else {
+                    1.0 / found.len() as f64
+                };
+                cells.extend(found.into_iter().map(|(case, other)| Cell {
+                    case,
+                    other,
+                    weight,
+                }));
+            }
+            Point {
+                labels: test.each.iter().cloned().zip(values).collect(),
+                cells,
+            }
+        });
+        points.filter(|point| !point.cells.is_empty()).collect()
     }
 
     /// The values of a point. Runs or pairs that were not run, or had nothing to measure, are recorded in
@@ -112,31 +128,36 @@ impl<'a> Rows<'a> {
         let other_measure = against(&test.compare)
             .and_then(|against| against.measure.as_ref())
             .unwrap_or(&test.measure);
-        let is_compared = point.cells.iter().any(|cell| cell.1.is_some());
+        let is_compared = point.cells.iter().any(|cell| cell.other.is_some());
         let mut values = Values {
             repeats: Vec::new(),
             own: Vec::new(),
             others: is_compared.then(Vec::new),
         };
         for repeat in 0..self.experiment.repeats {
-            let (mut own, mut others, mut count) = (0.0, 0.0, 0.0);
-            for &(case, other) in &point.cells {
+            let (mut own, mut others, mut weights) = (0.0, 0.0, 0.0);
+            for cell in &point.cells {
+                let &Cell {
+                    case,
+                    other,
+                    weight,
+                } = cell;
                 needed.total += 1;
                 let first = self.value(&test.measure, case, repeat);
                 let second = other.map(|other| self.value(other_measure, other, repeat));
                 match (first, second) {
-                    (Cell::Value(value), None) => own += value,
-                    (Cell::Value(value), Some(Cell::Value(other))) => {
-                        own += value;
-                        others += other;
+                    (Measured::Value(value), None) => own += weight * value,
+                    (Measured::Value(value), Some(Measured::Value(other))) => {
+                        own += weight * value;
+                        others += weight * other;
                     }
-                    (Cell::Absent, _) | (_, Some(Cell::Absent)) => {
+                    (Measured::Absent, _) | (_, Some(Measured::Absent)) => {
                         needed.absent += 1;
                         continue;
                     }
                     (first, _) => {
                         let (measure, case) = match (first, other) {
-                            (Cell::Value(_), Some(other)) => (other_measure, other),
+                            (Measured::Value(_), Some(other)) => (other_measure, other),
                             _ => (&test.measure, case),
                         };
                         needed.empty += 1;
@@ -146,13 +167,13 @@ impl<'a> Rows<'a> {
                         continue;
                     }
                 }
-                count += 1.0;
+                weights += weight;
             }
-            if count > 0.0 {
+            if weights > 0.0 {
                 values.repeats.push(repeat);
-                values.own.push(own / count);
+                values.own.push(own / weights);
                 if let Some(list) = &mut values.others {
-                    list.push(others / count);
+                    list.push(others / weights);
                 }
             }
         }
@@ -160,13 +181,13 @@ impl<'a> Rows<'a> {
     }
 
     /// A measure of one run.
-    fn value(&self, measure: &str, case: usize, repeat: u32) -> Cell {
+    fn value(&self, measure: &str, case: usize, repeat: u32) -> Measured {
         let Some(row) = self.values.get(&(case, repeat)) else {
-            return Cell::Absent;
+            return Measured::Absent;
         };
         let column = self.columns.get(measure);
         let value = column.and_then(|&column| *row.get(column)?);
-        value.map_or(Cell::Empty, Cell::Value)
+        value.map_or(Measured::Empty, Measured::Value)
     }
 
     /// A measure of a run, such as `jain at cc=cubic, repeat 2`.
@@ -180,35 +201,14 @@ impl<'a> Rows<'a> {
         format!("{measure} at {}", place.join(", "))
     }
 
-    /// The case with these labels.
-    fn case(&self, labels: &Selection) -> Option<usize> {
-        let labels: Vec<String> = self
-            .experiment
-            .axes
-            .iter()
-            .map(|axis| labels.get(&axis.name).cloned())
-            .collect::<Option<_>>()?;
+    /// The case that `case` is compared with.
+    fn other(&self, case: usize, against: &Against) -> Option<usize> {
+        let own = self.experiment.axes.iter();
+        let own = own.zip(&self.experiment.cases[case].labels);
+        let labels: Vec<String> = own
+            .map(|(axis, label)| against.select.get(&axis.name).unwrap_or(label).clone())
+            .collect();
         self.cases.get(labels.as_slice()).copied()
-    }
-
-    /// Every combination of the labels of some axes; a single empty one for no axes.
-    fn combinations(&self, axes: &[String]) -> Vec<Vec<(String, String)>> {
-        let mut all = vec![Vec::new()];
-        for name in axes {
-            let axis = self.experiment.axes.iter().find(|axis| axis.name == *name);
-            let labels = axis.map_or(&[][..], |axis| &axis.labels);
-            all = all
-                .into_iter()
-                .flat_map(|before: Vec<(String, String)>| {
-                    labels.iter().map(move |label| {
-                        let mut next = before.clone();
-                        next.push((name.clone(), label.clone()));
-                        next
-                    })
-                })
-                .collect();
-        }
-        all
     }
 }
 

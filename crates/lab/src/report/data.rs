@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::figures::Selected;
 use crate::claim::Verdict;
 use crate::record::{Sample, Series};
-use crate::scenario::{Experiment, FigureKind, Run};
+use crate::scenario::{Experiment, FigureKind, Run, Selected};
 use crate::store::Table;
 
 /// All data of a page.

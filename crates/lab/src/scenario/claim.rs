@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// A statement about the rows of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,8 +33,28 @@ pub enum Verifiable {
     No(String),
 }
 
-/// Fixed labels of some axes.
-pub type Selection = BTreeMap<String, String>;
+/// The permitted labels of some axes, at least one each, in the order of the axis. Other axes may have any.
+pub type Selection = BTreeMap<String, Vec<String>>;
+
+/// A selection as in a file: a single label is a text, several are a list.
+pub(super) fn as_written<S: Serializer>(
+    selection: &Selection,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Labels<'a> {
+        One(&'a str),
+        Several(&'a [String]),
+    }
+    serializer.collect_map(selection.iter().map(|(axis, labels)| {
+        let labels = match labels.as_slice() {
+            [label] => Labels::One(label),
+            labels => Labels::Several(labels),
+        };
+        (axis, labels)
+    }))
+}
 
 /// How a claim is tested: a measure is averaged over the repeats of each selected case, compared,
 /// reduced over the points of `each`, and checked against a band.
@@ -42,12 +62,13 @@ pub type Selection = BTreeMap<String, String>;
 pub struct Test {
     /// Column of the rows.
     pub measure: String,
-    /// The case, together with `each` and `average`: every axis is in exactly one of the three.
-    #[serde(rename = "where")]
+    /// The cases: those with these labels.
+    #[serde(rename = "where", serialize_with = "as_written")]
     pub select: Selection,
-    /// Axes for each of whose labels the comparison is made.
+    /// Axes, or fields of axes (`net.class`), for each of whose labels the comparison is made.
     pub each: Vec<String>,
-    /// Axes over whose labels the mean is taken.
+    /// Axes over whose labels the mean is taken. Fields of axes: the mean over the means of each of their values.
+    /// An axis with several labels that is in neither list, nor a field of it in this one, is averaged too.
     pub average: Vec<String>,
     /// The comparison.
     pub compare: Compare,
@@ -55,6 +76,14 @@ pub struct Test {
     pub take: Take,
     /// The pass band.
     pub pass: Band,
+}
+
+impl Test {
+    /// The fields of axes in [`Self::average`]: the values of each count alike, however many labels have them.
+    pub fn average_fields(&self) -> Vec<String> {
+        let names = self.average.iter();
+        names.filter(|name| name.contains('.')).cloned().collect()
+    }
 }
 
 /// How a value is compared with another.
@@ -78,7 +107,7 @@ pub struct Against {
     pub measure: Option<String>,
     /// Labels that differ from those of the test's selection.
     #[serde(rename = "where")]
-    pub select: Selection,
+    pub select: BTreeMap<String, String>,
 }
 
 /// Reduction of the points of `each`.

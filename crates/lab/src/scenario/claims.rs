@@ -60,10 +60,7 @@ fn read_test(row: &Reader<'_>, sweep: &Sweep, columns: &[String]) -> Read<Test> 
     let measure = row.string("measure")?;
     let measure = row.need("measure", measure, "a column of the rows, or `untestable`")?;
     check_column(row, "measure", measure, columns)?;
-    let select = match row.table("where")? {
-        None => Selection::new(),
-        Some(table) => sweep.selection(&table)?,
-    };
+    let select = selection(row, sweep)?;
     let each = axes(row, "each", sweep)?;
     let average = axes(row, "average", sweep)?;
     check_axes(row, sweep, &select, &each, &average)?;
@@ -71,18 +68,7 @@ fn read_test(row: &Reader<'_>, sweep: &Sweep, columns: &[String]) -> Read<Test> 
 
     let against = read_against(row, sweep, columns)?;
     if let Some(against) = &against {
-        if let Some(axis) = average
-            .iter()
-            .find(|axis| against.select.contains_key(*axis))
-        {
-            return Err(row.fault(
-                "against",
-                format!("axis `{axis}` is averaged: it can't have a label here"),
-            ));
-        }
-        let mut other = select.clone();
-        other.extend(against.select.clone());
-        check_exclusions(row, "against", sweep, &other)?;
+        check_against(row, sweep, against, &select, &each)?;
         check_other(row, against, &select, measure)?;
     }
     let take = read_take(row, sweep, &each)?;
@@ -97,12 +83,44 @@ fn read_test(row: &Reader<'_>, sweep: &Sweep, columns: &[String]) -> Read<Test> 
     })
 }
 
+/// The cases that `where` selects.
+pub(super) fn selection(row: &Reader<'_>, sweep: &Sweep) -> Read<Selection> {
+    match row.table("where")? {
+        None => Ok(Selection::new()),
+        Some(table) => sweep.selection(&table),
+    }
+}
+
+/// The other side replaces labels that are fixed: by `where`, or at each point by `each`.
+fn check_against(
+    row: &Reader<'_>,
+    sweep: &Sweep,
+    against: &Against,
+    select: &Selection,
+    each: &[String],
+) -> Read<()> {
+    let is_fixed = |axis: &String| {
+        each.contains(axis) || select.get(axis).is_some_and(|labels| labels.len() == 1)
+    };
+    if let Some(axis) = against.select.keys().find(|axis| !is_fixed(axis)) {
+        return Err(row.fault(
+            "against",
+            format!("axis `{axis}` is averaged: it can't have a label here"),
+        ));
+    }
+    let mut other = select.clone();
+    let labels = against.select.iter();
+    other.extend(labels.map(|(axis, label)| (axis.clone(), vec![label.clone()])));
+    check_exclusions(row, "against", sweep, &other)
+}
+
 /// A comparison with itself is meaningless. A label of an axis in `each` differs at the other
 /// points.
 fn check_other(row: &Reader<'_>, against: &Against, select: &Selection, measure: &str) -> Read<()> {
     let other = against.measure.as_deref().unwrap_or(measure);
     let mut labels = against.select.iter();
-    if other == measure && labels.all(|(axis, label)| select.get(axis) == Some(label)) {
+    let is_same = |axis, label| select.get(axis).is_some_and(|labels| labels == &[label]);
+    if other == measure && labels.all(|(axis, label)| is_same(axis, label.clone())) {
         return Err(row.fault(
             "against",
             "it is the same case and measure: name a label that differs, or another `measure`",
@@ -125,12 +143,12 @@ pub(super) fn check_column(
     Err(row.fault(key, format!("no case measures `{column}`: {known}")))
 }
 
-/// A list of axes, each once.
+/// A list of axes or fields of axes, each once.
 pub(super) fn axes(row: &Reader<'_>, key: &str, sweep: &Sweep) -> Read<Vec<String>> {
     let names = row.strings(key)?;
     let line = row.node(key).map_or(row.line(), |node| node.line);
     for (index, name) in names.iter().enumerate() {
-        sweep.known_axis(name, line, &format!("`{key}` of {}", row.place()))?;
+        sweep.distinguished(name, line, &format!("`{key}` of {}", row.place()))?;
         if names[..index].contains(name) {
             return Err(row.fault(key, format!("axis `{name}` is there twice")));
         }
@@ -138,7 +156,9 @@ pub(super) fn axes(row: &Reader<'_>, key: &str, sweep: &Sweep) -> Read<Vec<Strin
     Ok(names)
 }
 
-/// Every axis must be in exactly one of `where`, `each` and `average`.
+/// Every axis must be mentioned. One that `where` gives a single label is in neither of the other two; one of which it
+/// permits several is averaged if it is in none of them. In `each` and `average` an axis is named once, or by fields:
+/// with a field in `each` it is averaged within each of the field's values.
 fn check_axes(
     row: &Reader<'_>,
     sweep: &Sweep,
@@ -148,29 +168,42 @@ fn check_axes(
 ) -> Read<()> {
     for name in sweep.names() {
         let places = [
-            ("where", select.contains_key(name)),
+            ("where", is_fixed(row, name)),
             ("each", each.iter().any(|axis| axis == name)),
-            ("average", average.iter().any(|axis| axis == name)),
+            ("average", average.iter().any(|axis| axis_of(axis) == name)),
         ];
         let mut named = places.iter().filter(|(_, there)| *there);
-        match (named.next(), named.next()) {
-            (Some(_), None) => {}
-            (None, _) => {
-                return Err(Fault::new(
-                    row.line(),
-                    format!("axis `{name}` is left unmentioned in {}", row.place()),
-                    "give it a label in `where`, or name it in `each` or `average`",
-                ));
-            }
-            (Some((first, _)), Some((second, _))) => {
-                return Err(row.fault(
-                    second,
-                    format!("axis `{name}` is in `{first}` already: name it once"),
-                ));
-            }
+        if let (Some((first, _)), Some((second, _))) = (named.next(), named.next()) {
+            return Err(row.fault(
+                second,
+                format!("axis `{name}` is in `{first}` already: name it once"),
+            ));
+        }
+        let mut lists = each.iter().chain(average);
+        if !select.contains_key(name) && !lists.any(|axis| axis_of(axis) == name) {
+            return Err(Fault::new(
+                row.line(),
+                format!("axis `{name}` is left unmentioned in {}", row.place()),
+                "give it a label in `where`, or name it in `each` or `average`",
+            ));
         }
     }
     Ok(())
+}
+
+/// Whether `where` gives the axis one label, by itself.
+pub(super) fn is_fixed(row: &Reader<'_>, axis: &str) -> bool {
+    let table = match row.node("where").map(|node| &node.value) {
+        Some(Value::Table(table)) => table,
+        _ => return false,
+    };
+    let label = table.entry(axis).map(|entry| &entry.node.value);
+    label.is_some_and(|label| !matches!(label, Value::List(_) | Value::Table(_)))
+}
+
+/// The axis of a name, which may be that of one of its fields.
+fn axis_of(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(axis, _)| axis)
 }
 
 /// Fails if `select` matches only excluded combinations.
@@ -181,10 +214,10 @@ pub(super) fn check_exclusions(
     select: &Selection,
 ) -> Read<()> {
     let left_out = sweep.exclusions.iter().find(|exclusion| {
-        exclusion
-            .labels
-            .iter()
-            .all(|(axis, label)| select.get(axis) == Some(label))
+        exclusion.labels.iter().all(|(axis, labels)| {
+            let selected = select.get(axis);
+            selected.is_some_and(|selected| selected.iter().all(|label| labels.contains(label)))
+        })
     });
     match left_out {
         None => Ok(()),
@@ -205,7 +238,7 @@ fn read_against(row: &Reader<'_>, sweep: &Sweep, columns: &[String]) -> Read<Opt
     }
     let mut labels = table.to_table();
     labels.entries.retain(|entry| entry.key != "measure");
-    let select = sweep.selection(&Reader::new(&labels, table.place()))?;
+    let select = sweep.single_labels(&Reader::new(&labels, table.place()))?;
     if measure.is_none() && select.is_empty() {
         return Err(row.fault(
             "against",
@@ -274,7 +307,7 @@ fn read_take(row: &Reader<'_>, sweep: &Sweep, each: &[String]) -> Read<Take> {
     let [axis] = each else {
         return Err(row.fault("take", "it needs exactly one axis in `each`"));
     };
-    let labels = sweep.axis(axis).map_or(&[][..], |axis| &axis.known[..]);
+    let labels = sweep.distinguished(axis, row.line(), row.place())?;
     match labels.iter().find(|label| number_of_label(label).is_none()) {
         None => Ok(take),
         Some(label) => Err(row.fault(

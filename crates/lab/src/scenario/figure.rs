@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::claim::Selection;
+use super::claim::{Selection, as_written};
 
 /// One figure, possibly with several panels.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,12 +16,12 @@ pub struct Figure {
     /// What kind of plot.
     #[serde(flatten)]
     pub kind: FigureKind,
-    /// Axes whose labels distinguish lines or bar colours.
+    /// Axes, or fields of axes, whose labels distinguish lines or bar colours.
     pub series: Vec<String>,
-    /// Axes with one panel per label.
+    /// Axes, or fields of axes, with one panel per label.
     pub panels: Vec<String>,
-    /// Fixed labels of other axes; axes that are not named are averaged.
-    #[serde(rename = "where")]
+    /// The cases: those with these labels; axes that are not named are averaged.
+    #[serde(rename = "where", serialize_with = "as_written")]
     pub select: Selection,
     /// Scale of the horizontal axis.
     pub x_scale: Scale,
@@ -35,14 +35,14 @@ pub struct Figure {
 pub enum FigureKind {
     /// Measures over an axis, with the spread of the repeats.
     Line {
-        /// The axis of the experiment. Labels that start with numbers are placed at them.
+        /// The axis of the experiment, or a field of one. Labels that start with numbers are placed at them.
         x: String,
         /// Columns of the rows; several make several lines.
         y: Vec<String>,
     },
     /// Measures as bars, grouped by an axis.
     Bar {
-        /// The axis of the experiment.
+        /// The axis of the experiment, or a field of one.
         x: String,
         /// Columns of the rows.
         y: Vec<String>,

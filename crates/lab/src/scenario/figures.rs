@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::claim::Selection;
-use super::claims::{axes, check_column};
+use super::claims::{axes, check_column, is_fixed, selection};
 use super::error::{Read, known_names};
 use super::figure::{Figure, FigureKind, Scale};
 use super::library::LoadOptions;
@@ -75,20 +74,18 @@ impl Drawable<'_> {
         }
         let series = axes(row, "series", self.sweep)?;
         let panels = axes(row, "panels", self.sweep)?;
-        let select = match row.table("where")? {
-            None => Selection::new(),
-            Some(table) => self.sweep.selection(&table)?,
-        };
+        let select = selection(row, self.sweep)?;
         let kind = self.kind(row)?;
         let mut used = BTreeSet::new();
         if let FigureKind::Line { x, .. } | FigureKind::Bar { x, .. } = &kind {
             used.insert(x.as_str());
         }
+        let fixed = select.keys().filter(|axis| is_fixed(row, axis));
         let rest = [("series", &series), ("panels", &panels)];
         let rest = rest
             .into_iter()
             .flat_map(|(key, names)| names.iter().map(move |name| (key, name)))
-            .chain(select.keys().map(|name| ("where", name)));
+            .chain(fixed.map(|name| ("where", name)));
         for (key, name) in rest {
             if !used.insert(name) {
                 return Err(row.fault(key, format!("axis `{name}` is used already")));
@@ -143,7 +140,7 @@ impl Drawable<'_> {
         let x = row.need("x", x, "an axis of [sweep]")?;
         let line = row.node("x").map_or(row.line(), |node| node.line);
         self.sweep
-            .known_axis(x, line, &format!("`x` of {}", row.place()))?;
+            .distinguished(x, line, &format!("`x` of {}", row.place()))?;
         Ok(x.to_owned())
     }
 

@@ -26,6 +26,8 @@ mod links;
 mod load;
 mod reader;
 mod run;
+mod selected;
+mod selection;
 mod session;
 mod setup;
 mod sizes;
@@ -43,6 +45,7 @@ pub use error::ScenarioError;
 pub use figure::{Figure, FigureKind, Scale};
 pub use label::{number_and_unit, number_of_label};
 pub use library::{Library, LoadOptions};
+pub use selected::Selected;
 pub use session::SessionSetup;
 pub use setup::{
     App, FlowSpec, LinkSpec, Setup, SizeDistribution, Spread, TransportSpec, UnknownSize,
@@ -88,6 +91,17 @@ pub struct Axis {
     pub name: String,
     /// Its values as written in rows, each once.
     pub labels: Vec<String>,
+    /// The fields of its values, if these are tables: other names by which they can be selected and grouped.
+    pub fields: Vec<AxisField>,
+}
+
+/// A field of the values of an axis, such as the class of each network.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct AxisField {
+    /// Its name.
+    pub name: String,
+    /// Its value for each of [`Axis::labels`]; `None` for one without it.
+    pub values: Vec<Option<String>>,
 }
 
 /// One point of the grid.

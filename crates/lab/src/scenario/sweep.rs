@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use super::Axis;
 use super::claim::Selection;
 use super::error::{Fault, Read, known_names};
 use super::library::LoadOptions;
 use super::reader::Reader;
 use super::substitute::{Bindings, add_names};
 use super::tree::{Node, Table, Value, excerpt};
+use super::{Axis, AxisField};
 
 /// Most cases of an experiment.
 const MAX_CASES: usize = 10_000;
@@ -33,6 +33,8 @@ pub(super) struct SweptAxis {
     pub(super) values: Vec<AxisValue>,
     /// All its labels in the file.
     pub(super) known: Vec<String>,
+    /// The fields of these, by position.
+    pub(super) fields: Vec<AxisField>,
 }
 
 /// An excluded combination, and its position in the file.
@@ -90,6 +92,7 @@ impl Sweep {
                     .iter()
                     .map(|value| value.label.clone())
                     .collect(),
+                fields: fields(&axis.values),
             })
             .collect()
     }
@@ -165,17 +168,6 @@ impl Sweep {
         Bindings(values)
     }
 
-    /// Labels of some axes, all of which must exist.
-    pub(super) fn selection(&self, table: &Reader<'_>) -> Read<Selection> {
-        let mut selection = Selection::new();
-        for entry in table.entries() {
-            let axis = self.known_axis(&entry.key, entry.line, table.place())?;
-            let label = axis.known_label(&entry.node)?;
-            selection.insert(axis.name.clone(), label);
-        }
-        Ok(selection)
-    }
-
     /// The axis of that name.
     pub(super) fn known_axis(&self, name: &str, line: usize, place: &str) -> Read<&SweptAxis> {
         self.axis(name).ok_or_else(|| {
@@ -229,10 +221,10 @@ impl Sweep {
 
 impl Exclusion {
     fn has(&self, case: &Bindings<'_>) -> bool {
-        self.labels.iter().all(|(axis, label)| {
+        self.labels.iter().all(|(axis, labels)| {
             case.0
                 .iter()
-                .any(|(name, value)| name == axis && value.label == *label)
+                .any(|(name, value)| name == axis && labels.contains(&value.label))
         })
     }
 }
@@ -367,12 +359,39 @@ fn read_axis(name: &str, line: usize, node: &Node) -> Read<SweptAxis> {
         });
     }
     let known = values.iter().map(|value| value.label.clone()).collect();
+    let fields = fields(&values);
     Ok(SweptAxis {
         name: name.to_owned(),
         line,
         values,
         known,
+        fields,
     })
+}
+
+/// The fields of values that are tables, those that are plain values; in order of first appearance.
+fn fields(values: &[AxisValue]) -> Vec<AxisField> {
+    let mut fields: Vec<AxisField> = Vec::new();
+    for (place, value) in values.iter().enumerate() {
+        let Value::Table(table) = &value.node.value else {
+            continue;
+        };
+        for entry in table.entries.iter().filter(|entry| entry.key != "label") {
+            let Some(text) = entry.node.label() else {
+                continue;
+            };
+            let at = fields.iter().position(|field| field.name == entry.key);
+            let at = at.unwrap_or_else(|| {
+                fields.push(AxisField {
+                    name: entry.key.clone(),
+                    values: vec![None; values.len()],
+                });
+                fields.len() - 1
+            });
+            fields[at].values[place] = Some(text);
+        }
+    }
+    fields
 }
 
 fn label_of(item: &Node, axis: &str) -> Read<String> {

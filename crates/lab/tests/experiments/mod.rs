@@ -35,10 +35,12 @@ pub(crate) fn experiment(labels: &[&str], repeats: u32) -> Experiment {
             Axis {
                 name: "kind".to_owned(),
                 labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+                fields: Vec::new(),
             },
             Axis {
                 name: "odd, name".to_owned(),
                 labels: vec!["x,\"y\"".to_owned()],
+                fields: Vec::new(),
             },
         ],
         cases: cases.collect(),

@@ -78,6 +78,7 @@ pub(crate) fn experiment() -> Experiment {
     let axis = |name: &str, labels: &[&str]| Axis {
         name: name.to_owned(),
         labels: labels.iter().map(ToString::to_string).collect(),
+        fields: Vec::new(),
     };
     let axes = vec![
         axis("rival", &["bbr1", "bbr2"]),

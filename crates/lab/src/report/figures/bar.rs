@@ -5,9 +5,8 @@ use plotly::common::{ErrorData, ErrorType, Marker, Pattern};
 
 use super::canvas::Canvas;
 use super::points::{arrays, gather};
-use super::selected::Selected;
 use super::{Context, axis, palette};
-use crate::scenario::Figure;
+use crate::scenario::{Figure, Selected};
 
 pub(super) fn draw(
     canvas: &mut Canvas,

@@ -4,11 +4,10 @@ use plotly::Scatter;
 use plotly::common::{Line, LineShape, Mode};
 
 use super::canvas::Canvas;
-use super::selected::Selected;
 use super::{Context, MAX_POINTS, axis};
 use crate::record::Sample;
 use crate::report::html::plot_text;
-use crate::scenario::{Figure, Scale};
+use crate::scenario::{Figure, Scale, Selected};
 
 pub(super) fn draw(
     canvas: &mut Canvas,
@@ -89,7 +88,7 @@ fn completed(
         .data
         .samples
         .iter()
-        .filter(|(run, _)| cases.indices().contains(&run.case))
+        .filter(|(run, _)| cases.cases().contains(&run.case))
         .flat_map(|(_, samples)| samples)
         .filter(|sample| sample.group == group);
     let all: Vec<Option<f64>> = samples.map(value).collect();
@@ -113,10 +112,10 @@ fn completed(
 }
 
 fn say_missing_runs(canvas: &mut Canvas, selected: &Selected<'_>, context: Context<'_>) {
-    let expected = selected.indices().len() * context.data.experiment.repeats as usize;
+    let expected = selected.cases().len() * context.data.experiment.repeats as usize;
     let runs = context.data.samples.iter();
     let present = runs
-        .filter(|(run, _)| selected.indices().contains(&run.case))
+        .filter(|(run, _)| selected.cases().contains(&run.case))
         .count();
     if present < expected {
         canvas.missing(format!("Samples of {present} of {expected} runs."));

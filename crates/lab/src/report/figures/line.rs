@@ -5,11 +5,10 @@ use plotly::common::{ErrorData, ErrorType, Line, Marker, Mode};
 
 use super::canvas::{Canvas, Slot};
 use super::points::{Stroke, arrays, gather};
-use super::selected::Selected;
 use super::{Context, axis, palette};
 use crate::report::html::plot_text;
 use crate::report::statistics::Point;
-use crate::scenario::Figure;
+use crate::scenario::{Figure, Selected};
 
 pub(super) fn draw(
     canvas: &mut Canvas,

@@ -1,5 +1,5 @@
 //! Figures of an experiment, as JSON for plotly.js. One file per kind; shared parts are the cases
-//! of a figure ([`Selected`]), colours ([`Palette`]), thinning ([`decimate`]), axes and panels.
+//! of a figure ([`Selected`](crate::scenario::Selected)), colours ([`Palette`]), thinning ([`decimate`]), axes and panels.
 
 mod axis;
 mod bar;
@@ -9,18 +9,16 @@ mod decimate;
 mod line;
 mod palette;
 mod points;
-mod selected;
 mod series;
 
 use serde_json::Value;
 
 pub use decimate::decimate;
 pub use palette::{Palette, Style};
-pub use selected::Selected;
 
 use super::data::ReportData;
 use super::statistics::Means;
-use crate::scenario::{Figure, FigureKind};
+use crate::scenario::{Figure, FigureKind, Selected};
 use canvas::Canvas;
 
 /// Most points of a line; more are thinned, keeping extremes.
@@ -52,10 +50,10 @@ pub(super) struct Drawn {
 pub(super) fn draw(figure: &Figure, context: Context<'_>) -> Result<Drawn, serde_json::Error> {
     let mut canvas = Canvas::default();
     let selected = Selected::new(context.data.experiment, &figure.select);
-    for axis in selected.unknown(figure) {
+    for axis in selected.unknown(named_axes(figure)) {
         canvas.missing(format!("The experiment has no axis `{axis}`."));
     }
-    if selected.cases().next().is_none() {
+    if selected.cases().is_empty() {
         canvas.missing("No case has the labels of this figure.".to_owned());
     } else {
         match &figure.kind {
@@ -68,4 +66,14 @@ pub(super) fn draw(figure: &Figure, context: Context<'_>) -> Result<Drawn, serde
         }
     }
     canvas.finish()
+}
+
+/// The axes, or fields of axes, that a figure names.
+fn named_axes(figure: &Figure) -> impl Iterator<Item = &String> {
+    let x = match &figure.kind {
+        FigureKind::Line { x, .. } | FigureKind::Bar { x, .. } => Some(x),
+        FigureKind::Cdf { .. } | FigureKind::Series { .. } => None,
+    };
+    let others = figure.series.iter().chain(&figure.panels);
+    others.chain(figure.select.keys()).chain(x)
 }

@@ -2,8 +2,7 @@
 
 use plotly::common::{DashType, MarkerSymbol, PatternShape};
 
-use super::selected::Selected;
-use crate::scenario::{Experiment, FigureKind};
+use crate::scenario::{Experiment, FigureKind, Selected};
 
 /// Eight colours that are distinguishable with any kind of colour vision: those of Okabe and Ito,
 /// "Color Universal Design" (2008), their yellow replaced with a brown, as it is faint on white.

@@ -6,10 +6,9 @@ use super::Context;
 use super::axis;
 use super::canvas::Canvas;
 use super::palette::Style;
-use super::selected::Selected;
 use crate::report::html::plot_text;
 use crate::report::statistics::Point;
-use crate::scenario::{Figure, Scale};
+use crate::scenario::{Figure, Scale, Selected};
 
 /// One line, or the bars of one colour.
 pub(super) struct Stroke {
@@ -109,7 +108,7 @@ fn points(
         // A label without a case was excluded by the scenario: no data are missing.
         let (_, part) = parts.iter().find(|(name, _)| name == label)?;
         let column = context.means.column(measure);
-        Some(column.map_or_else(Point::default, |c| context.means.point(part.indices(), c)))
+        Some(column.map_or_else(Point::default, |c| context.means.point(part.cases(), c)))
     };
     labels.iter().map(at).collect()
 }

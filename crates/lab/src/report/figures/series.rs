@@ -5,11 +5,10 @@ use plotly::common::{Line, Mode};
 
 use super::canvas::{Canvas, Slot};
 use super::decimate::decimate;
-use super::selected::Selected;
 use super::{Context, MAX_POINTS, axis, palette};
 use crate::record::{FlowPoint, LinkPoint, Series};
 use crate::report::html::plot_text;
-use crate::scenario::{Figure, Scale};
+use crate::scenario::{Figure, Scale, Selected};
 
 /// Most members of a group that are drawn.
 const MAX_MEMBERS: u32 = 16;
@@ -138,7 +137,7 @@ fn curves(
         .filter(|p| !p.is_empty())
         .collect();
     let name = name.join(", ");
-    let index = *case.indices().first()?;
+    let index = *case.cases().first()?;
     let runs = context.data.series.iter();
     let mut runs = runs.filter(|(run, _)| run.case == index && run.repeat == 0);
     let Some((_, series)) = runs.next() else {
