@@ -89,6 +89,29 @@ pub struct Settings {
     /// The path loses packets at random: with --tuned, the congestion controller that minds it least
     #[arg(long)]
     pub lossy: bool,
+    /// Congestion controller, paced, in place of the one that the other settings choose
+    #[arg(long, value_enum)]
+    pub controller: Option<Controller>,
+}
+
+/// A congestion controller. No library has all of them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum Controller {
+    /// CUBIC
+    Cubic,
+    /// The first version of BBR
+    Bbr1,
+    /// BBRv2
+    Bbr2,
+    /// BBRv3
+    Bbr3,
+}
+
+impl Controller {
+    /// What a program reports whose library lacks it.
+    pub fn missing(self) -> String {
+        format!("the library has no controller {self:?}")
+    }
 }
 
 /// What to do.

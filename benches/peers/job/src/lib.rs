@@ -24,7 +24,9 @@ pub mod tls;
 mod wanted;
 
 pub use answer::Answer;
-pub use arguments::{Arguments, ClientArguments, Direction, Job, Role, ServerArguments, Settings};
+pub use arguments::{
+    Arguments, ClientArguments, Controller, Direction, Job, Role, ServerArguments, Settings,
+};
 pub use incoming::{Incoming, WrongAnswer};
 pub use latencies::Latencies;
 pub use outgoing::Outgoing;

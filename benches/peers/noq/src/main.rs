@@ -16,11 +16,16 @@ use job::{Arguments, Failure, Role};
 /// The library, and differences from quinn.
 mod quic {
     use bytes::Bytes;
+    use job::Controller;
 
+    pub(crate) use noq::congestion::Bbr3Config as BbrConfig;
     /// Not BBRv3, the other choice: with 5 % of the packets lost its rate falls to some dozens of packets a second and stays
     /// there, in two runs of three.
     pub(crate) use noq::congestion::CubicConfig as LossyConfig;
     pub(crate) use noq::*;
+
+    /// Its version of BBR.
+    pub(crate) const BBR: Controller = Controller::Bbr3;
 
     /// Window of a stream, bytes. noq gives a connection up ("too many gaps in stream buffer") when more than 2,048
     /// frames of a stream wait behind a single lost packet: more than 2.8 MB must not be able to. quinn did the

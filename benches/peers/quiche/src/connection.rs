@@ -44,10 +44,17 @@ pub(crate) struct Connection {
     told: bool,
     /// The role requests its close.
     closing: bool,
+    /// Datagrams wait for the time at which the library releases them.
+    paced: bool,
 }
 
 impl Connection {
-    pub(crate) fn new(library: quiche::Connection<Shares>, peer: SocketAddr, id: Id) -> Self {
+    pub(crate) fn new(
+        library: quiche::Connection<Shares>,
+        peer: SocketAddr,
+        id: Id,
+        paced: bool,
+    ) -> Self {
         Self {
             library,
             peer,
@@ -57,6 +64,7 @@ impl Connection {
             next: 0,
             told: false,
             closing: false,
+            paced,
         }
     }
 
@@ -67,14 +75,23 @@ impl Connection {
 
     /// Looks after timers if one has expired.
     pub(crate) fn expire(&mut self, now: Instant) {
-        if self.deadline().is_some_and(|deadline| deadline <= now) {
+        let timeout = self.library.timeout_instant();
+        if timeout.is_some_and(|timeout| timeout <= now) {
             self.library.on_timeout();
         }
     }
 
-    /// Time of the next timer.
+    /// Time of the next timer, or of the next release.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.library.timeout_instant()
+        let timers = [self.library.timeout_instant(), self.release()];
+        timers.into_iter().flatten().min()
+    }
+
+    /// When the next datagram may be sent; `None`: now.
+    fn release(&self) -> Option<Instant> {
+        let release = self.library.get_next_release_time();
+        let release = release.filter(|release| self.paced && !release.can_burst())?;
+        release.time(Instant::now())
     }
 
     /// True if nothing more happens on it.
@@ -127,7 +144,7 @@ impl Connection {
         loop {
             let mut len = 0;
             let mut segment = 0;
-            while len + size <= most {
+            while len + size <= most && self.release().is_none() {
                 let Ok((written, _)) = self.library.send(&mut room[len..len + size]) else {
                     break;
                 };

@@ -34,7 +34,12 @@ impl<R: Role> Endpoint<R> {
         let size = usize::from(settings.mtu);
         Self {
             inbox: Inbox::default(),
-            table: Table::new(socket.local(), config, server),
+            table: Table::new(
+                socket.local(),
+                config,
+                settings.controller.is_some(),
+                server,
+            ),
             size,
             room: vec![0; socket.max_burst(size) * size],
             socket,

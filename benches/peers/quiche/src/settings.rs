@@ -7,7 +7,8 @@
 //! connection, what quiche's own client takes, and it may let them grow to 16 MB and 24 MB.
 //!
 //! Pacing is on by default, but quiche leaves it to the program to wait for each datagram's time; this one doesn't,
-//! nor does quiche's own without help of the kernel, as bursts (GSO) would have to be broken up.
+//! nor does quiche's own without help of the kernel, as bursts (GSO) would have to be broken up. With `--controller`
+//! it does.
 //!
 //! Tuned: windows of 16 MiB and 32 MiB from the start, socket buffers of 4 MiB, a large initial congestion window,
 //! no pacing. CUBIC, the default, is the controller; where packets are lost at random, BBRv2.
@@ -15,8 +16,8 @@
 use std::path::Path;
 
 use job::{
-    ALPN, CONNECTION_WINDOW, ClientArguments, INITIAL_WINDOW, MAX_STREAMS, STREAM_WINDOW,
-    ServerArguments, Settings,
+    ALPN, CONNECTION_WINDOW, ClientArguments, Controller, INITIAL_WINDOW, MAX_STREAMS,
+    STREAM_WINDOW, ServerArguments, Settings,
 };
 use quiche::{Config, CongestionControlAlgorithm, Error, PROTOCOL_VERSION, Result};
 
@@ -60,7 +61,19 @@ fn common(settings: Settings) -> Result<Config> {
             config.set_cc_algorithm(CongestionControlAlgorithm::Bbr2Gcongestion);
         }
     }
+    if let Some(controller) = settings.controller {
+        config.enable_pacing(true);
+        config.set_cc_algorithm(algorithm(controller)?);
+    }
     Ok(config)
+}
+
+fn algorithm(controller: Controller) -> Result<CongestionControlAlgorithm> {
+    match controller {
+        Controller::Cubic => Ok(CongestionControlAlgorithm::CUBIC),
+        Controller::Bbr2 => Ok(CongestionControlAlgorithm::Bbr2Gcongestion),
+        Controller::Bbr1 | Controller::Bbr3 => Err(Error::CongestionControl),
+    }
 }
 
 /// quiche accepts file names as text only.

@@ -22,6 +22,8 @@ const LONG: u8 = 0x80;
 pub(crate) struct Table {
     local: SocketAddr,
     config: Config,
+    /// Connections are paced.
+    paced: bool,
     /// Where to connect to; a server accepts instead.
     server: Option<SocketAddr>,
     connections: Slab<Connection>,
@@ -35,10 +37,16 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(local: SocketAddr, config: Config, server: Option<SocketAddr>) -> Self {
+    pub(crate) fn new(
+        local: SocketAddr,
+        config: Config,
+        paced: bool,
+        server: Option<SocketAddr>,
+    ) -> Self {
         Self {
             local,
             config,
+            paced,
             server,
             connections: Slab::new(),
             routes: FxHashMap::default(),
@@ -62,7 +70,7 @@ impl Table {
             &mut self.config,
         )
         .map_err(Failure::library)?;
-        let number = self.insert(Connection::new(library, server, id));
+        let number = self.insert(Connection::new(library, server, id, self.paced));
         self.touch(number);
         Ok(())
     }
@@ -163,7 +171,7 @@ impl Table {
         )
         .ok()?;
         let guess: Box<[u8]> = header.dcid.to_vec().into();
-        let mut connection = Connection::new(library, from, id);
+        let mut connection = Connection::new(library, from, id, self.paced);
         connection.guess = Some(guess.clone());
         let number = self.insert(connection);
         self.guesses.insert(guess, number);

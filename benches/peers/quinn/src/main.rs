@@ -12,9 +12,13 @@ use job::{Arguments, Failure, Role};
 /// The library, and differences from noq.
 mod quic {
     use bytes::Bytes;
-
+    use job::Controller;
+    pub(crate) use quinn::congestion::BbrConfig;
     pub(crate) use quinn::congestion::BbrConfig as LossyConfig;
     pub(crate) use quinn::*;
+
+    /// Its version of BBR.
+    pub(crate) const BBR: Controller = Controller::Bbr1;
 
     /// Window of a stream, bytes.
     pub(crate) const RECEIVE_WINDOW: u32 = job::STREAM_WINDOW;

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use job::{
-    CONNECTION_WINDOW, ClientArguments, INITIAL_WINDOW, MAX_STREAMS, STREAM_WINDOW,
+    CONNECTION_WINDOW, ClientArguments, Controller, INITIAL_WINDOW, MAX_STREAMS, STREAM_WINDOW,
     ServerArguments, Settings, tls,
 };
 use tokio::runtime::{Builder, Runtime};
@@ -17,8 +17,8 @@ use tokio::runtime::{Builder, Runtime};
 use crate::quic::congestion::{ControllerFactory, CubicConfig};
 use crate::quic::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use crate::quic::{
-    AckFrequencyConfig, ClientConfig, Endpoint, EndpointConfig, LossyConfig, RECEIVE_WINDOW,
-    ServerConfig, TokioRuntime, TransportConfig,
+    AckFrequencyConfig, BBR, BbrConfig, ClientConfig, Endpoint, EndpointConfig, LossyConfig,
+    RECEIVE_WINDOW, ServerConfig, TokioRuntime, TransportConfig,
 };
 
 /// Ack-eliciting packets that a receiver may leave without an ACK when tuned.
@@ -38,7 +38,7 @@ pub(crate) fn server(arguments: &ServerArguments) -> io::Result<Endpoint> {
     let crypto = Arc::new(tls::server(arguments)?);
     let crypto = QuicServerConfig::with_initial(crypto, tls::initial_suite());
     let mut config = ServerConfig::with_crypto(Arc::new(crypto.map_err(io::Error::other)?));
-    config.transport_config(transport(arguments.settings));
+    config.transport_config(transport(arguments.settings)?);
     endpoint(arguments.listen, Some(config), arguments.settings)
 }
 
@@ -47,12 +47,12 @@ pub(crate) fn client(arguments: &ClientArguments) -> io::Result<(Endpoint, Clien
     let crypto = Arc::new(tls::client(arguments)?);
     let crypto = QuicClientConfig::with_initial(crypto, tls::initial_suite());
     let mut config = ClientConfig::new(Arc::new(crypto.map_err(io::Error::other)?));
-    config.transport_config(transport(arguments.settings));
+    config.transport_config(transport(arguments.settings)?);
     let endpoint = endpoint(arguments.local(), None, arguments.settings)?;
     Ok((endpoint, config))
 }
 
-fn transport(settings: Settings) -> Arc<TransportConfig> {
+fn transport(settings: Settings) -> io::Result<Arc<TransportConfig>> {
     let mut config = TransportConfig::default();
     config
         .initial_mtu(settings.mtu)
@@ -71,7 +71,17 @@ fn transport(settings: Settings) -> Arc<TransportConfig> {
             .ack_frequency_config(Some(acknowledgements))
             .congestion_controller_factory(controller(settings.lossy));
     }
-    Arc::new(config)
+    match settings.controller {
+        Some(Controller::Cubic) => {
+            config.congestion_controller_factory(Arc::new(CubicConfig::default()));
+        }
+        Some(wanted) if wanted == BBR => {
+            config.congestion_controller_factory(Arc::new(BbrConfig::default()));
+        }
+        Some(other) => return Err(io::Error::other(other.missing())),
+        None => {}
+    }
+    Ok(Arc::new(config))
 }
 
 fn controller(lossy: bool) -> Arc<dyn ControllerFactory + Send + Sync> {

@@ -15,8 +15,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use job::{
-    ALPN, CONNECTION_WINDOW, ClientArguments, Failure, INITIAL_WINDOW, MAX_STREAMS, SOCKET_BUFFER,
-    STREAM_WINDOW, ServerArguments, Settings,
+    ALPN, CONNECTION_WINDOW, ClientArguments, Controller, Failure, INITIAL_WINDOW, MAX_STREAMS,
+    SOCKET_BUFFER, STREAM_WINDOW, ServerArguments, Settings,
 };
 use s2n_quic::provider::congestion_controller::{Bbr, Cubic, bbr, cubic};
 use s2n_quic::provider::io::tokio::Provider as Io;
@@ -54,10 +54,10 @@ pub(crate) fn server(arguments: &ServerArguments) -> Result<Server, Failure> {
         .with_tls(tls)?
         .with_io(io(arguments.listen, arguments.settings)?)?
         .with_limits(limits(arguments.settings)?)?;
-    Ok(match controller(arguments.settings) {
-        Controller::Default => builder.start()?,
-        Controller::Cubic(cubic) => builder.with_congestion_controller(cubic)?.start()?,
-        Controller::Bbr(bbr) => builder.with_congestion_controller(bbr)?.start()?,
+    Ok(match controller(arguments.settings)? {
+        Choice::Default => builder.start()?,
+        Choice::Cubic(cubic) => builder.with_congestion_controller(cubic)?.start()?,
+        Choice::Bbr(bbr) => builder.with_congestion_controller(bbr)?.start()?,
     })
 }
 
@@ -72,34 +72,34 @@ pub(crate) fn client(arguments: &ClientArguments) -> Result<Client, Failure> {
         .with_tls(tls)?
         .with_io(io(arguments.local(), arguments.settings)?)?
         .with_limits(limits(arguments.settings)?)?;
-    Ok(match controller(arguments.settings) {
-        Controller::Default => builder.start()?,
-        Controller::Cubic(cubic) => builder.with_congestion_controller(cubic)?.start()?,
-        Controller::Bbr(bbr) => builder.with_congestion_controller(bbr)?.start()?,
+    Ok(match controller(arguments.settings)? {
+        Choice::Default => builder.start()?,
+        Choice::Cubic(cubic) => builder.with_congestion_controller(cubic)?.start()?,
+        Choice::Bbr(bbr) => builder.with_congestion_controller(bbr)?.start()?,
     })
 }
 
 /// A congestion controller: each makes another type of endpoint.
-enum Controller {
+enum Choice {
     Default,
     Cubic(Cubic),
     Bbr(Bbr),
 }
 
-fn controller(settings: Settings) -> Controller {
-    match (settings.tuned, settings.lossy) {
-        (false, _) => Controller::Default,
-        (true, false) => Controller::Cubic(
-            cubic::Builder::default()
-                .with_initial_congestion_window(INITIAL_WINDOW)
-                .build(),
-        ),
-        (true, true) => Controller::Bbr(
-            bbr::Builder::default()
-                .with_initial_congestion_window(INITIAL_WINDOW)
-                .build(),
-        ),
+fn controller(settings: Settings) -> Result<Choice, Failure> {
+    let (mut cubic, mut bbr) = (cubic::Builder::default(), bbr::Builder::default());
+    if settings.tuned {
+        cubic = cubic.with_initial_congestion_window(INITIAL_WINDOW);
+        bbr = bbr.with_initial_congestion_window(INITIAL_WINDOW);
     }
+    Ok(
+        match (settings.controller, settings.tuned, settings.lossy) {
+            (Some(Controller::Cubic), ..) | (None, true, false) => Choice::Cubic(cubic.build()),
+            (Some(Controller::Bbr2), ..) | (None, true, true) => Choice::Bbr(bbr.build()),
+            (Some(other), ..) => return Err(other.missing().into()),
+            (None, false, _) => Choice::Default,
+        },
+    )
 }
 
 fn io(address: SocketAddr, settings: Settings) -> io::Result<Io> {

@@ -7,8 +7,8 @@
 use std::fs;
 
 use job::{
-    ALPN, CONNECTION_WINDOW, ClientArguments, Failure, INITIAL_WINDOW, MAX_STREAMS, STREAM_WINDOW,
-    ServerArguments, Settings, tls,
+    ALPN, CONNECTION_WINDOW, ClientArguments, Controller, Failure, INITIAL_WINDOW, MAX_STREAMS,
+    STREAM_WINDOW, ServerArguments, Settings, tls,
 };
 use swiftwater::quic::AckFrequencyConfig;
 use swiftwater::tls::Tickets;
@@ -53,10 +53,13 @@ fn common<Side>(builder: Builder<Side>, settings: Settings) -> Builder<Side> {
                 tune(transport);
             }
         });
-    if settings.tuned && settings.lossy {
-        builder.congestion(LOSSY_CONTROLLER)
-    } else {
-        builder
+    match settings.controller {
+        Some(Controller::Cubic) => builder.congestion("cubic"),
+        Some(Controller::Bbr1) => builder.congestion("bbr1"),
+        Some(Controller::Bbr2) => builder.congestion("bbr2"),
+        Some(Controller::Bbr3) => builder.congestion("bbr3"),
+        None if settings.tuned && settings.lossy => builder.congestion(LOSSY_CONTROLLER),
+        None => builder,
     }
 }
 

@@ -11,8 +11,8 @@
 use std::path::Path;
 
 use job::{
-    ALPN, CONNECTION_WINDOW, ClientArguments, INITIAL_WINDOW, MAX_STREAMS, STREAM_WINDOW,
-    ServerArguments, Settings,
+    ALPN, CONNECTION_WINDOW, ClientArguments, Controller, INITIAL_WINDOW, MAX_STREAMS,
+    STREAM_WINDOW, ServerArguments, Settings,
 };
 use tquic::{Config, CongestionControlAlgorithm, Error, TlsConfig};
 
@@ -57,7 +57,20 @@ fn common(settings: Settings, tls: TlsConfig) -> Result<Config, Error> {
             config.enable_pacing(false);
         }
     }
+    if let Some(controller) = settings.controller {
+        config.enable_pacing(true);
+        config.set_congestion_control_algorithm(algorithm(controller)?);
+    }
     Ok(config)
+}
+
+fn algorithm(controller: Controller) -> Result<CongestionControlAlgorithm, Error> {
+    match controller {
+        Controller::Cubic => Ok(CongestionControlAlgorithm::Cubic),
+        Controller::Bbr1 => Ok(CongestionControlAlgorithm::Bbr),
+        Controller::Bbr3 => Ok(CongestionControlAlgorithm::Bbr3),
+        Controller::Bbr2 => Err(Error::InvalidConfig(controller.missing())),
+    }
 }
 
 /// tquic accepts file names as text only.

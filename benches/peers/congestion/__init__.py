@@ -1,0 +1,1 @@
+"""What `controllers` is made from."""
