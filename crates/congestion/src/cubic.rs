@@ -1,5 +1,6 @@
 //! CUBIC (RFC 9438): the window follows a cubic function of the time since the last reduction, and
-//! never falls behind what Reno would reach.
+//! never falls behind what Reno would reach. Where other implementations differ, they can be
+//! approached by parameters: `hystart=ns3,reno_friendly=off,early_growth=on` is ns-3's.
 //!
 //! Windows are bytes held as `f64`; the RFC's constant `C` is in segments and is scaled by the
 //! maximum datagram size where it is used.
@@ -25,6 +26,9 @@ const BETA: RangeInclusive<f64> = 0.1..=0.95;
 /// Range of `C`, segments per second cubed.
 const C: RangeInclusive<f64> = 0.01..=100.0;
 
+/// Least growth before the first reduction, of what is acknowledged ([`CubicConfig::early_growth`]).
+const EARLY_GROWTH: f64 = 0.05;
+
 /// Parameters of CUBIC. The default is RFC 9438 with HyStart++. A value outside its range is moved
 /// to the nearest bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,6 +42,12 @@ pub struct CubicConfig {
     /// Leave room for new flows when two reductions follow without the old maximum being reached
     /// (RFC 9438, section 4.7). Default true.
     pub fast_convergence: bool,
+    /// Never fall behind what Reno would reach (RFC 9438, section 4.3). Default true. Off for
+    /// comparison with implementations that lack it, such as ns-3's.
+    pub reno_friendly: bool,
+    /// Not in the RFC: grow by at least 5 % per round trip from the end of slow start to the first
+    /// reduction, as in Linux and ns-3, which end slow start early. Default false.
+    pub early_growth: bool,
     /// Slow start, pacing and recovery.
     pub base: LossBasedConfig,
 }
@@ -48,6 +58,8 @@ impl Default for CubicConfig {
             beta: 0.7,
             c: 0.4,
             fast_convergence: true,
+            reno_friendly: true,
+            early_growth: false,
             base: LossBasedConfig::default(),
         }
     }
@@ -57,13 +69,17 @@ tunable!(CubicConfig {
     "beta" => beta in BETA, "what a congestion event multiplies the window by";
     "c" => c in C, "how fast the cubic function bends, segments per second cubed";
     "fast_convergence" => fast_convergence, "leave room for new flows";
+    "reno_friendly" => reno_friendly, "never fall behind Reno";
+    "early_growth" => early_growth, "grow by at least 5 % per round trip before the first reduction";
     ..base;
 });
 
 impl CubicConfig {
     /// A controller with these parameters.
     pub fn controller(&self, env: &Env<'_>) -> Cubic {
-        let curve = CubicCurve::new(self.beta, self.c, self.fast_convergence);
+        let curve = CubicCurve::new(self.beta, self.c, self.fast_convergence)
+            .with_reno_friendly(self.reno_friendly)
+            .with_early_growth(self.early_growth);
         self.base.controller(curve, env)
     }
 }
@@ -157,6 +173,8 @@ tunable!(CubicCurve {
     "beta" => beta in BETA, "what a congestion event multiplies the window by";
     "c" => c in C, "how fast the cubic function bends, from the next stage on";
     "fast_convergence" => fast_convergence, "leave room for new flows";
+    "reno_friendly" => reno_friendly, "never fall behind Reno";
+    "early_growth" => early_growth, "grow by at least 5 % per round trip before the first reduction";
 });
 
 /// Growth of CUBIC in congestion avoidance.
@@ -165,6 +183,10 @@ pub struct CubicCurve {
     beta: f64,
     c: f64,
     fast_convergence: bool,
+    reno_friendly: bool,
+    early_growth: bool,
+    /// The window was reduced since the start or the last reset.
+    reduced: bool,
     /// Plateau to return to; `None` makes the next stage start on its plateau (RFC 9438, sections
     /// 4.8 and 4.10).
     w_max: Option<f64>,
@@ -183,11 +205,28 @@ impl CubicCurve {
             beta: clamp_or(beta, 0.7, 0.1, 0.95),
             c: clamp_or(c, 0.4, 0.01, 100.0),
             fast_convergence,
+            reno_friendly: true,
+            early_growth: false,
+            reduced: false,
             w_max: None,
             cwnd_prior: 0.0,
             epoch: None,
             fraction: 0.0,
         }
+    }
+
+    /// The same with or without the Reno-friendly region; see [`CubicConfig::reno_friendly`].
+    #[must_use]
+    pub fn with_reno_friendly(mut self, on: bool) -> Self {
+        self.reno_friendly = on;
+        self
+    }
+
+    /// The same with or without growth before the first reduction; see [`CubicConfig::early_growth`].
+    #[must_use]
+    pub fn with_early_growth(mut self, on: bool) -> Self {
+        self.early_growth = on;
+        self
     }
 
     /// `W_max` in bytes; `None` before the first reduction and after a reset.
@@ -244,12 +283,18 @@ impl Curve for CubicCurve {
         self.epoch = Some(epoch);
 
         let t = epoch.clock.elapsed();
-        let next = if epoch.function.at(t) < epoch.reno.window() {
+        let behind_reno = self.reno_friendly && epoch.function.at(t) < epoch.reno.window();
+        let next = if behind_reno {
             epoch.reno.window().max(window)
         } else {
             let ahead = t.saturating_add(ack.rtt.known_smoothed().unwrap_or_default());
             let target = epoch.function.at(ahead).clamp(window, 1.5 * window);
             (window + (target - window) * acked / window).min(target)
+        };
+        let next = if self.early_growth && !self.reduced {
+            next.max(window + EARLY_GROWTH * acked)
+        } else {
+            next
         };
         self.fraction = next.fract();
         ByteCount::new(next as u64).max(cwnd)
@@ -264,6 +309,7 @@ impl Curve for CubicCurve {
             1.0
         };
         self.w_max = Some(cwnd * room);
+        self.reduced = true;
         self.cwnd_prior = cwnd;
         self.epoch = None;
         self.fraction = 0.0;
@@ -277,7 +323,9 @@ impl Curve for CubicCurve {
     }
 
     fn reset(&mut self) {
-        *self = Self::new(self.beta, self.c, self.fast_convergence);
+        *self = Self::new(self.beta, self.c, self.fast_convergence)
+            .with_reno_friendly(self.reno_friendly)
+            .with_early_growth(self.early_growth);
     }
 
     fn pause(&mut self, now: Instant) {

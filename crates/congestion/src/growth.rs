@@ -13,6 +13,15 @@ use crate::sample::AckBatch;
 /// windows would lose precision.
 pub const MAX_WINDOW: ByteCount = ByteCount::new(1 << 48);
 
+/// What slow start makes of an ACK.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SlowStartStep {
+    /// Stay in slow start, with the window larger by this much.
+    Grow(ByteCount),
+    /// Leave slow start with this window.
+    Exit(ByteCount),
+}
+
 impl AckBatch {
     /// True if this batch may grow a window: it acknowledges packets sent after the last congestion
     /// event (RFC 9002, section 7.3.2), and the flow put its window to use (section 7.8).

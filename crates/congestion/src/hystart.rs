@@ -1,5 +1,4 @@
-//! Slow start: the standard one and HyStart++ (RFC 9406), which leaves it on a rise of the delay
-//! before the queue overflows.
+//! HyStart++ (RFC 9406), which leaves slow start on a rise of the delay before the queue overflows.
 //!
 //! The RFC compares the least delay of a round with that of the round before. The first packets of a
 //! round meet no queue, so a queue that fills within a round is seen one doubling late, and
@@ -15,8 +14,8 @@ use std::time::Duration;
 use swiftwater_units::{ByteCount, Instant};
 
 use crate::controller::Env;
+use crate::growth::SlowStartStep;
 use crate::sample::AckBatch;
-use swiftwater_tunable::parameters::OptionalValue;
 
 /// Constants of HyStart++ (RFC 9406, section 4.3), and what is judged otherwise than there. The
 /// constants of the default are the RFC's.
@@ -108,51 +107,6 @@ const EXIT_OVER_JITTER: u32 = 2;
 
 /// Largest rise that [`HyStartConfig::exit_rise`] can ask for.
 const MAX_EXIT_RISE: f64 = 1_000.0;
-
-/// Whether slow start is HyStart++, for parameters by name: `off`, `on` (the default), `rfc9406` (as
-/// in the RFC) or `step-back` (the RFC's, and [`HyStartConfig::step_back`]).
-impl OptionalValue for HyStartConfig {
-    fn read_optional(text: &str) -> Option<Option<Self>> {
-        match text {
-            "off" => Some(None),
-            "on" => Some(Some(HyStartConfig::default())),
-            "rfc9406" => Some(Some(HyStartConfig::rfc9406())),
-            "step-back" => Some(Some(HyStartConfig {
-                step_back: true,
-                ..HyStartConfig::rfc9406()
-            })),
-            _ => None,
-        }
-    }
-
-    fn write_optional(value: Option<&Self>) -> String {
-        match value {
-            None => "off",
-            Some(HyStartConfig {
-                step_back: true, ..
-            }) => "step-back",
-            Some(HyStartConfig {
-                within_round: false,
-                ..
-            }) => "rfc9406",
-            Some(_) => "on",
-        }
-        .to_owned()
-    }
-
-    fn accepts_optional() -> String {
-        "on, rfc9406, step-back or off".to_owned()
-    }
-}
-
-/// What slow start makes of an ACK.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum SlowStartStep {
-    /// Stay in slow start, with the window larger by this much.
-    Grow(ByteCount),
-    /// Leave slow start with this window.
-    Exit(ByteCount),
-}
 
 /// Delays that are judged together: those of the running round, or the last few.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -355,38 +309,5 @@ impl HyStart {
         let due = self.remainder.saturating_add(acked.get());
         self.remainder = due % divisor;
         ByteCount::new(due / divisor)
-    }
-}
-
-/// How a controller grows its window below the slow-start threshold.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum SlowStart {
-    /// One byte for each byte acknowledged (RFC 9002, section 7.3.1).
-    #[default]
-    Standard,
-    /// HyStart++; only for the first slow start of a path (RFC 9406, section 4.3).
-    HyStart(HyStart),
-}
-
-impl SlowStart {
-    /// The first slow start of a path: HyStart++ if there is a configuration for it.
-    pub fn first(hystart: Option<HyStartConfig>) -> Self {
-        hystart.map_or(Self::Standard, |config| Self::HyStart(HyStart::new(config)))
-    }
-
-    /// Takes in an ACK of a flow that uses its window `cwnd`.
-    pub fn on_ack(&mut self, cwnd: ByteCount, ack: &AckBatch, env: &Env<'_>) -> SlowStartStep {
-        match self {
-            Self::Standard => SlowStartStep::Grow(ack.acked_bytes),
-            Self::HyStart(hystart) => hystart.on_ack(cwnd, ack, env),
-        }
-    }
-
-    /// Name of the phase, for logs.
-    pub fn phase(&self) -> &'static str {
-        match self {
-            Self::HyStart(hystart) if hystart.is_conservative() => "conservative_slow_start",
-            _ => "slow_start",
-        }
     }
 }

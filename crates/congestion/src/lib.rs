@@ -20,6 +20,7 @@
 mod bbr;
 mod catalogue;
 mod clamp;
+mod classic_hystart;
 mod controller;
 mod copa;
 mod cubic;
@@ -35,10 +36,12 @@ mod pacing_gains;
 mod prague;
 mod prr;
 mod sample;
+mod slow_start;
 mod windowed;
 
 pub use bbr::{Bbr1, Bbr1Config, Bbr3, Bbr3Config, Bbr3Version, EcnConfig};
 pub use catalogue::{ControllerCatalogue, ControllerEntry, by_name, names};
+pub use classic_hystart::ClassicHyStartConfig;
 pub use controller::{
     Controller, ControllerFactory, EctCodepoint, Env, ExternalRate, Pacing, Snapshot,
 };
@@ -57,6 +60,7 @@ pub use sample::{
     AckBatch, EcnBatch, EcnCounts, EpisodeId, LossBatch, LossCause, LostPacket, RateSample, Round,
     RttView, SentInfo,
 };
+pub use slow_start::SlowStartExit;
 pub use swiftwater_tunable::{
     Parameter, ParameterError, ParameterValue, Tunable, UnknownEntry, tunable,
 };
@@ -67,12 +71,14 @@ pub mod blocks {
         AckAggregation, FullPipe, Gain, MaxBandwidth, MinRtt, PacingRate, ProbeRtt, ProbeRttStep,
         Refresh, Rounds,
     };
+    pub use crate::classic_hystart::ClassicHyStart;
     pub use crate::cubic::{CubicCurve, CubicFunction, RenoEstimate};
-    pub use crate::growth::{ActiveClock, FlightPeak};
-    pub use crate::hystart::{HyStart, SlowStart, SlowStartStep};
+    pub use crate::growth::{ActiveClock, FlightPeak, SlowStartStep};
+    pub use crate::hystart::HyStart;
     pub use crate::loss_based::{Checkpoint, Curve, LossBased};
     pub use crate::newreno::RenoCurve;
     pub use crate::prague::PragueCurve;
     pub use crate::prr::Prr;
+    pub use crate::slow_start::SlowStart;
     pub use crate::windowed::Windowed;
 }

@@ -12,11 +12,11 @@ use swiftwater_tunable::{Parameter, ParameterError, Tunable};
 use swiftwater_units::{ByteCount, Instant};
 
 use crate::controller::{Controller, Env, Pacing, Snapshot};
-use crate::growth::{FlightPeak, MAX_WINDOW};
-use crate::hystart::{SlowStart, SlowStartStep};
+use crate::growth::{FlightPeak, MAX_WINDOW, SlowStartStep};
 use crate::pacing_gains::PacingGains;
 use crate::prr::Prr;
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
+use crate::slow_start::SlowStart;
 
 /// Growth of the window in congestion avoidance, and the factor of a reduction.
 ///
@@ -325,7 +325,7 @@ impl<C: Curve> Controller for LossBased<C> {
         let ssthresh = self.cwnd.scaled(self.curve.beta()).max(env.minimum_window);
         self.ssthresh.get_or_insert(ssthresh);
         self.cwnd = env.minimum_window.min(MAX_WINDOW);
-        // Only this leads to slow start again, and HyStart++ is for the first one.
+        // Only this leads to slow start again, and HyStart is for the first one.
         self.slow_start = SlowStart::Standard;
         self.curve.reset();
         self.undo = None;

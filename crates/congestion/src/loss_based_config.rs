@@ -2,18 +2,18 @@
 //! [`LossBasedConfig`] beside the parameters of its own.
 
 use crate::controller::Env;
-use crate::hystart::{HyStartConfig, SlowStart};
 use crate::loss_based::{Curve, LossBased};
 use crate::pacing_gains::{GAINS, PacingGains};
+use crate::slow_start::{SlowStart, SlowStartExit};
 use swiftwater_tunable::tunable;
 
 /// Slow start, pacing and recovery of a loss-based controller. A value outside its range is moved
 /// to the nearest bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossBasedConfig {
-    /// HyStart++ for the first slow start; `None` for the standard one. Default:
-    /// [`HyStartConfig::default`], with the constants of RFC 9406.
-    pub hystart: Option<HyStartConfig>,
+    /// What ends the first slow start, other than a congestion event. Default: HyStart++ with the
+    /// constants of RFC 9406, see [`HyStartConfig::default`](crate::HyStartConfig::default).
+    pub hystart: SlowStartExit,
     /// Pacing gains.
     pub pacing: PacingGains,
     /// Limit what is sent in the recovery period by Proportional Rate Reduction (RFC 9937), so that
@@ -25,7 +25,7 @@ pub struct LossBasedConfig {
 impl Default for LossBasedConfig {
     fn default() -> Self {
         Self {
-            hystart: Some(HyStartConfig::default()),
+            hystart: SlowStartExit::default(),
             pacing: PacingGains::default(),
             prr: false,
         }
@@ -33,7 +33,7 @@ impl Default for LossBasedConfig {
 }
 
 tunable!(LossBasedConfig {
-    "hystart" => hystart, "HyStart++ in the first slow start";
+    "hystart" => hystart, "HyStart++, or the older HyStart, in the first slow start";
     "pacing_gain_slow_start" => pacing.slow_start in GAINS, "pacing rate over cwnd/smoothed_rtt in slow start";
     "pacing_gain" => pacing.avoidance in GAINS, "pacing rate over cwnd/smoothed_rtt later";
     "prr" => prr, "Proportional Rate Reduction in the recovery period";

@@ -9,6 +9,7 @@ use crate::controller::{Controller, ControllerFactory, Env};
 use crate::loss_based::{Curve, LossBased};
 use crate::loss_based_config::LossBasedConfig;
 use crate::sample::AckBatch;
+use crate::slow_start::SlowStartExit;
 use swiftwater_tunable::{Parameter, ParameterError, Tunable, tunable};
 
 /// The NewReno controller.
@@ -33,7 +34,7 @@ impl Default for NewRenoConfig {
         Self {
             beta: 0.5,
             base: LossBasedConfig {
-                hystart: None,
+                hystart: SlowStartExit::Loss,
                 ..LossBasedConfig::default()
             },
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use swiftwater_congestion::blocks::Windowed;
 use swiftwater_congestion::{
-    ControllerCatalogue, CubicConfig, CubicPlusConfig, HyStartConfig, ParameterError, Tunable,
-    UnknownEntry, by_name,
+    ControllerCatalogue, CubicConfig, CubicPlusConfig, HyStartConfig, ParameterError,
+    SlowStartExit, Tunable, UnknownEntry, by_name,
 };
 
 #[test]
@@ -16,19 +16,20 @@ fn a_specification_sets_parameters() {
         .set_all("beta=0.8, hystart=off,pacing_gain=2")
         .unwrap();
     assert!((config.beta - 0.8).abs() < 1e-12);
-    assert_eq!(config.base.hystart, None);
+    assert_eq!(config.base.hystart, SlowStartExit::Loss);
     assert!((config.base.pacing.avoidance - 2.0).abs() < 1e-12);
     assert!(by_name("Cubic:beta=0.8,hystart=off").is_ok());
     config.set("hystart", "step-back").unwrap();
     assert_eq!(
         config.base.hystart,
-        Some(HyStartConfig {
+        SlowStartExit::HyStartPlusPlus(HyStartConfig {
             step_back: true,
             ..HyStartConfig::rfc9406()
         })
     );
     config.set("hystart", "rfc9406").unwrap();
-    assert_eq!(config.base.hystart, Some(HyStartConfig::rfc9406()));
+    let rfc = SlowStartExit::HyStartPlusPlus(HyStartConfig::rfc9406());
+    assert_eq!(config.base.hystart, rfc);
     config.set("hystart", "on").unwrap();
     assert_eq!(config.base.hystart, CubicConfig::default().base.hystart);
 }

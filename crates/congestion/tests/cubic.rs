@@ -5,14 +5,14 @@ mod support;
 use std::time::Duration;
 
 use support::{Fate, MDS, Supply, Transport};
-use swiftwater_congestion::CubicConfig;
 use swiftwater_congestion::blocks::{CubicCurve, CubicFunction, Curve, RenoEstimate};
+use swiftwater_congestion::{ClassicHyStartConfig, CubicConfig, SlowStartExit};
 use swiftwater_units::{ByteCount, Instant};
 
 /// CUBIC with standard slow start, so that every exit is a loss.
 fn plain() -> CubicConfig {
     let mut config = CubicConfig::default();
-    config.base.hystart = None;
+    config.base.hystart = SlowStartExit::Loss;
     config
 }
 
@@ -296,4 +296,50 @@ fn parameters_out_of_range_are_moved_into_it() {
     let mut t = avoidance(&wild, 100, 50);
     t.run_rounds(5);
     assert!(t.cwnd() >= 2 * MDS && t.gain() > 0.0);
+}
+
+#[test]
+fn without_the_reno_friendly_region_short_round_trips_get_the_cubic_function_only() {
+    let after_100_rounds = |reno_friendly| {
+        let config = CubicConfig {
+            reno_friendly,
+            ..plain()
+        };
+        let mut t = avoidance(&config, 14, 10);
+        t.run_rounds(100);
+        t.packets()
+    };
+    let (with, without) = (after_100_rounds(true), after_100_rounds(false));
+    assert!(with > 40.0, "Reno reaches more: {with}");
+    assert!(without < 22.0, "the plateau: {without}");
+}
+
+#[test]
+fn early_growth_is_5_percent_a_round_until_the_first_reduction() {
+    let growth_of_10_rounds = |early_growth| {
+        let mut config = CubicConfig {
+            early_growth,
+            ..CubicConfig::default()
+        };
+        config.base.hystart = SlowStartExit::HyStart(ClassicHyStartConfig::linux());
+        let mut t = Transport::new(&config);
+        t.run_rounds(3);
+        t.rtt = Duration::from_millis(75);
+        assert!(t.run_until(4, |t| t.snapshot().state == "congestion_avoidance"));
+        let before = t.packets();
+        t.run_rounds(10);
+        let first = t.packets() / before;
+        t.one_loss();
+        while t.snapshot().state == "recovery" {
+            t.step();
+        }
+        let before = t.packets();
+        t.run_rounds(10);
+        (first, t.packets() / before)
+    };
+    let (with, after) = growth_of_10_rounds(true);
+    assert!((1.5..=1.8).contains(&with), "grew by {with}");
+    let (without, _) = growth_of_10_rounds(false);
+    assert!(without < 1.3, "grew by {without}");
+    assert!(after < 1.35, "after a loss: {after}");
 }

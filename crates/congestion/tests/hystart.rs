@@ -5,14 +5,14 @@ mod support;
 use std::time::Duration;
 
 use support::{MDS, Transport};
-use swiftwater_congestion::{CubicConfig, HyStartConfig};
+use swiftwater_congestion::{CubicConfig, HyStartConfig, SlowStartExit};
 use swiftwater_units::{Bandwidth, ByteCount};
 
 const CSS: &str = "conservative_slow_start";
 
 fn cubic(hystart: HyStartConfig) -> Transport {
     let mut config = CubicConfig::default();
-    config.base.hystart = Some(hystart);
+    config.base.hystart = SlowStartExit::HyStartPlusPlus(hystart);
     Transport::new(&config)
 }
 

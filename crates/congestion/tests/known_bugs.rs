@@ -8,7 +8,7 @@ use support::{Fate, MDS, Supply, Transport};
 use swiftwater_congestion::blocks::{CubicCurve, CubicFunction, Curve, RenoCurve};
 use swiftwater_congestion::{
     ControllerFactory, CubicConfig, EpisodeId, HyStartConfig, MAX_WINDOW, NewRenoConfig, RttView,
-    by_name,
+    SlowStartExit, by_name,
 };
 use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
@@ -23,7 +23,7 @@ const LOSS_IS_NO_SIGNAL: [&str; 1] = ["copa"];
 
 fn cubic() -> Transport {
     let mut config = CubicConfig::default();
-    config.base.hystart = None;
+    config.base.hystart = SlowStartExit::Loss;
     Transport::new(&config)
 }
 
@@ -331,7 +331,7 @@ fn cubic_growth_below_one_byte_adds_up() {
 #[test]
 fn avoidance_never_adds_more_than_a_datagram_a_round_even_after_hystart() {
     let mut config = NewRenoConfig::default();
-    config.base.hystart = Some(HyStartConfig::default());
+    config.base.hystart = SlowStartExit::HyStartPlusPlus(HyStartConfig::default());
     let mut t = Transport::new(&config);
     t.run_rounds(3);
     t.rtt = Duration::from_millis(75);
@@ -366,7 +366,7 @@ fn cubic_target_is_at_most_half_above_the_window() {
 fn hystart_exit_may_step_back_to_the_window_before_the_delay_rose() {
     let exit = |step_back| {
         let mut config = CubicConfig::default();
-        config.base.hystart = Some(HyStartConfig {
+        config.base.hystart = SlowStartExit::HyStartPlusPlus(HyStartConfig {
             step_back,
             ..HyStartConfig::rfc9406()
         });

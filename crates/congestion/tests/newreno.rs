@@ -3,7 +3,7 @@
 mod support;
 
 use support::{Fate, MDS, Supply, Transport};
-use swiftwater_congestion::{HyStartConfig, NewRenoConfig, by_name};
+use swiftwater_congestion::{HyStartConfig, NewRenoConfig, SlowStartExit, by_name};
 
 fn newreno() -> Transport {
     Transport::new(&NewRenoConfig::default())
@@ -218,7 +218,7 @@ fn a_larger_datagram_raises_a_window_below_the_new_minimum() {
 #[test]
 fn hystart_is_an_option() {
     let mut config = NewRenoConfig::default();
-    config.base.hystart = Some(HyStartConfig::default());
+    config.base.hystart = SlowStartExit::HyStartPlusPlus(HyStartConfig::default());
     let mut t = Transport::new(&config);
     t.rate = Some(swiftwater_units::Bandwidth::from_mbps(20));
     assert!(t.run_until(30, |t| t.snapshot().state == "congestion_avoidance"));

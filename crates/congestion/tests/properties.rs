@@ -13,14 +13,14 @@ use support::{Fate, Supply, Transport, env};
 use swiftwater_congestion::{
     AckBatch, Controller, ControllerFactory, CubicConfig, EcnBatch, EcnCounts, EpisodeId,
     FixedWindow, HyStartConfig, LossBasedConfig, LossBatch, LossCause, LostPacket, MAX_WINDOW,
-    NewRenoConfig, RateSample, Round, RttView, SentInfo, by_name, names,
+    NewRenoConfig, RateSample, Round, RttView, SentInfo, SlowStartExit, by_name, names,
 };
 use swiftwater_units::{Bandwidth, ByteCount, Instant, PacketCount};
 
 /// Every algorithm by name, and settings that reach code the defaults don't.
 fn factories() -> Vec<Arc<dyn ControllerFactory>> {
     let step_back = LossBasedConfig {
-        hystart: Some(HyStartConfig {
+        hystart: SlowStartExit::HyStartPlusPlus(HyStartConfig {
             step_back: true,
             growth_limit: Some(8),
             ..Default::default()
@@ -37,6 +37,7 @@ fn factories() -> Vec<Arc<dyn ControllerFactory>> {
         "bbr1-xquic:expected_bandwidth=5mbit,max_expected_bandwidth=8mbit",
         "copa:turn_at_once=off,delta=0.04",
         "prague:rtt_transition=0,gain=1,hystart=off",
+        "cubic:hystart=ns3,reno_friendly=off,early_growth=on",
         "cubic-plus:filter=off,drain=text,k_high=0,base_window=1s,full_queue=on,hold_growth=on,period_rtts=0.25",
     ] {
         all.push(by_name(specification).expect("a specification"));

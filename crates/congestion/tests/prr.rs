@@ -195,7 +195,7 @@ proptest! {
         losses in prop::collection::vec(prop::bool::weighted(0.2), 200),
     ) {
         let factory = NewRenoConfig {
-            base: swiftwater_congestion::LossBasedConfig { prr: true, hystart: None, ..Default::default() },
+            base: swiftwater_congestion::LossBasedConfig { prr: true, hystart: swiftwater_congestion::SlowStartExit::Loss, ..Default::default() },
             ..Default::default()
         };
         let mut t = before_loss(&factory);
