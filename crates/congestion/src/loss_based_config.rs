@@ -9,7 +9,7 @@ use swiftwater_tunable::tunable;
 
 /// Slow start, pacing and recovery of a loss-based controller. A value outside its range is moved
 /// to the nearest bound.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LossBasedConfig {
     /// What ends the first slow start, other than a congestion event. Default: HyStart++ with the
     /// constants of RFC 9406, see [`HyStartConfig::default`](crate::HyStartConfig::default).
@@ -20,16 +20,6 @@ pub struct LossBasedConfig {
     /// the flight shrinks to the reduced window step by step. Default false: the window is the
     /// reduced one at once, as in RFC 9002, appendix B.
     pub prr: bool,
-}
-
-impl Default for LossBasedConfig {
-    fn default() -> Self {
-        Self {
-            hystart: SlowStartExit::default(),
-            pacing: PacingGains::default(),
-            prr: false,
-        }
-    }
 }
 
 tunable!(LossBasedConfig {
