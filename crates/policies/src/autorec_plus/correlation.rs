@@ -41,13 +41,27 @@ struct Bin {
     both_lost: f64,
 }
 
+/// Samples by lag.
+#[derive(Debug, Default)]
+struct Bins([Bin; BINS]);
+
+impl Bins {
+    /// One more pair of a lost packet and a later one.
+    fn count(&mut self, lag: Duration, later_lost: bool) {
+        if let Some(bin) = bin_of(lag) {
+            self.0[bin].pairs += 1.0;
+            self.0[bin].both_lost += f64::from(u8::from(later_lost));
+        }
+    }
+}
+
 /// Measures the conditional loss curve of a path.
 #[derive(Debug, Default)]
 pub struct LossCorrelation {
     recent: VecDeque<(Instant, bool)>,
-    /// Lost ones among them.
-    recent_losses: usize,
-    bins: [Bin; BINS],
+    /// When the lost ones among them were sent, in the same order.
+    recent_losses: VecDeque<Instant>,
+    bins: Bins,
     decayed_at: Option<Instant>,
 }
 
@@ -57,39 +71,37 @@ impl LossCorrelation {
         Self::default()
     }
 
-    /// A packet's fate is known. O(packets kept) while one of them or this one is lost, else O(1).
+    /// A packet's fate is known. O(packets kept) if it is lost, else O(lost packets kept).
     pub fn on_outcome(&mut self, outcome: &PacketOutcome) {
-        if outcome.fate == PacketFate::Spurious {
-            return;
-        }
-        let lost = outcome.fate == PacketFate::Lost;
         let sent_at = outcome.sent_at;
-        // Without a lost packet there is no pair to count, and mostly there is none.
-        let others = if lost || self.recent_losses > 0 {
-            self.recent.len()
-        } else {
-            0
+        let lost = match outcome.fate {
+            PacketFate::Spurious => return,
+            PacketFate::Lost => true,
+            PacketFate::Acked => false,
         };
-        for &(other_at, other_lost) in self.recent.iter().take(others) {
-            // The earlier of the two must be a lost one.
-            let (lag, later_lost) = if other_at <= sent_at && other_lost {
-                (sent_at.saturating_since(other_at), lost)
-            } else if lost && other_at > sent_at {
-                (other_at.saturating_since(sent_at), other_lost)
-            } else {
-                continue;
-            };
-            if let Some(bin) = bin_of(lag) {
-                self.bins[bin].pairs += 1.0;
-                self.bins[bin].both_lost += f64::from(u8::from(later_lost));
+        // The earlier packet of a pair is a lost one.
+        if lost {
+            for &(other_at, other_lost) in &self.recent {
+                if other_at > sent_at {
+                    self.bins
+                        .count(other_at.saturating_since(sent_at), other_lost);
+                } else if other_lost {
+                    self.bins.count(sent_at.saturating_since(other_at), true);
+                }
+            }
+        } else {
+            for &lost_at in self.recent_losses.iter().filter(|at| **at <= sent_at) {
+                self.bins.count(sent_at.saturating_since(lost_at), false);
             }
         }
         if self.recent.len() == REACH
             && let Some((_, true)) = self.recent.pop_front()
         {
-            self.recent_losses -= 1;
+            self.recent_losses.pop_front();
         }
-        self.recent_losses += usize::from(lost);
+        if lost {
+            self.recent_losses.push_back(sent_at);
+        }
         self.recent.push_back((sent_at, lost));
     }
 
@@ -100,7 +112,7 @@ impl LossCorrelation {
             return;
         };
         let keep = libm::exp(-elapsed.as_secs_f64() / MEMORY.as_secs_f64());
-        for bin in &mut self.bins {
+        for bin in &mut self.bins.0 {
             bin.pairs *= keep;
             bin.both_lost *= keep;
         }
@@ -110,39 +122,42 @@ impl LossCorrelation {
     pub fn curve(&self, loss_rate: f64) -> ConditionalLoss {
         let mut at = [0.0; BINS];
         let mut weights = [0.0; BINS];
-        for (nth, bin) in self.bins.iter().enumerate() {
-            let lag = middle(nth).as_secs_f64();
+        for (nth, bin) in self.bins.0.iter().enumerate() {
+            let lag = MIDDLES[nth].as_secs_f64();
             let fade = libm::exp(-lag / PRIOR_FADE.as_secs_f64());
             let assumed = loss_rate + (1.0 - loss_rate) * PRIOR_EXCESS * fade;
             weights[nth] = bin.pairs + PRIOR_WEIGHT;
             at[nth] = (bin.both_lost + PRIOR_WEIGHT * assumed) / weights[nth];
         }
-        fall(&mut at, &mut weights);
+        fall(&mut at, &weights);
         ConditionalLoss { at, loss_rate }
     }
 }
 
 /// Makes the curve fall, as far as noise let it rise: neighbours that rise are replaced by their
 /// mean (pool adjacent violators).
-fn fall(at: &mut [f64; BINS], weights: &mut [f64; BINS]) {
-    let mut blocks: Vec<(f64, f64, usize)> = Vec::with_capacity(BINS);
-    for (&value, &weight) in at.iter().zip(weights.iter()) {
-        blocks.push((value, weight, 1));
-        while let [.., (before, _, _), (last, _, _)] = blocks[..]
+fn fall(at: &mut [f64; BINS], weights: &[f64; BINS]) {
+    // Blocks of equal value: mean, weight, bins.
+    let mut blocks = [(0.0, 0.0, 0); BINS];
+    let mut used = 0;
+    for (&value, &weight) in at.iter().zip(weights) {
+        blocks[used] = (value, weight, 1);
+        used += 1;
+        while let [.., (before, _, _), (last, _, _)] = blocks[..used]
             && before < last
         {
-            let (value, weight, count) = blocks.pop().unwrap_or_default();
-            if let Some(block) = blocks.last_mut() {
-                let sum = block.1 + weight;
-                *block = (
-                    (block.0 * block.1 + value * weight) / sum,
-                    sum,
-                    block.2 + count,
-                );
-            }
+            let (value, weight, count) = blocks[used - 1];
+            used -= 1;
+            let block = &mut blocks[used - 1];
+            let sum = block.1 + weight;
+            *block = (
+                (block.0 * block.1 + value * weight) / sum,
+                sum,
+                block.2 + count,
+            );
         }
     }
-    let values = blocks
+    let values = blocks[..used]
         .iter()
         .flat_map(|&(value, _, count)| std::iter::repeat_n(value, count));
     for (slot, value) in at.iter_mut().zip(values) {
@@ -150,16 +165,44 @@ fn fall(at: &mut [f64; BINS], weights: &mut [f64; BINS]) {
     }
 }
 
+/// End of the last bin, milliseconds.
+const LAST_EDGE: usize = EDGES[BINS - 1] as usize;
+
+/// The bin of each whole number of milliseconds.
+const BIN_OF: [u8; LAST_EDGE] = {
+    let mut bins = [0; LAST_EDGE];
+    let (mut millis, mut bin) = (0, 0);
+    while millis < LAST_EDGE {
+        if millis as u64 == EDGES[bin as usize] {
+            bin += 1;
+        }
+        bins[millis] = bin;
+        millis += 1;
+    }
+    bins
+};
+
 fn bin_of(lag: Duration) -> Option<usize> {
-    let millis = lag.as_millis();
-    EDGES.iter().position(|edge| millis < u128::from(*edge))
+    // All bins end within a second.
+    if lag.as_secs() > 0 {
+        return None;
+    }
+    BIN_OF
+        .get(lag.subsec_millis() as usize)
+        .map(|&bin| usize::from(bin))
 }
 
-/// The middle of a bin.
-fn middle(bin: usize) -> Duration {
-    let start = bin.checked_sub(1).map_or(0, |before| EDGES[before]);
-    Duration::from_micros(500 * (start + EDGES[bin]))
-}
+/// The middles of the bins.
+const MIDDLES: [Duration; BINS] = {
+    let mut middles = [Duration::ZERO; BINS];
+    let (mut bin, mut start) = (0, 0);
+    while bin < BINS {
+        middles[bin] = Duration::from_micros(500 * (start + EDGES[bin]));
+        start = EDGES[bin];
+        bin += 1;
+    }
+    middles
+};
 
 /// The probability that a packet is lost if one sent a while earlier was; falls with that while.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -183,12 +226,12 @@ impl ConditionalLoss {
         let Some(bin) = bin_of(lag) else {
             return self.at[BINS - 1].min(self.loss_rate);
         };
-        let (from, to) = if lag < middle(bin) {
+        let (from, to) = if lag < MIDDLES[bin] {
             (bin.saturating_sub(1), bin)
         } else {
             (bin, (bin + 1).min(BINS - 1))
         };
-        let (start, end) = (middle(from), middle(to));
+        let (start, end) = (MIDDLES[from], MIDDLES[to]);
         if start >= end {
             return self.at[bin];
         }
@@ -199,6 +242,6 @@ impl ConditionalLoss {
 
     /// Lags worth trying: the middle and the end of each bin.
     pub(crate) fn lags() -> impl Iterator<Item = Duration> {
-        (0..BINS).flat_map(|bin| [middle(bin), Duration::from_millis(EDGES[bin])])
+        (0..BINS).flat_map(|bin| [MIDDLES[bin], Duration::from_millis(EDGES[bin])])
     }
 }
