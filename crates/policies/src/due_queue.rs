@@ -118,6 +118,11 @@ impl<T> DueQueue<T> {
         Some((self.data_range(*key)?, *at))
     }
 
+    /// When the range that is due first is due.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.line.first().map(|(at, _, _)| *at)
+    }
+
     /// Takes the range that is due first out of the line; it stays known.
     pub fn pop_first(&mut self) -> Option<DataRange> {
         let (_, _, key) = self.line.pop_first()?;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use swiftwater_policies::autorec::LossModel;
 use swiftwater_policies::autorec_plus::{
-    AutoRecPlus, AutoRecPlusConfig, Budget, ConditionalLoss, LossCorrelation, LossRate, MAX_COPIES,
-    plan,
+    AutoRecPlus, AutoRecPlusConfig, Budget, Ceiling, ConditionalLoss, LossCorrelation, LossRate,
+    MAX_COPIES, Spacing,
 };
 use swiftwater_quic::policy::{
     Copied, DataRange, Hints, Occasion, PacketFate, PacketOutcome, PathView, Reinjection,
@@ -103,18 +103,28 @@ fn the_order_in_which_fates_are_known_does_not_matter() {
     assert_eq!(rising.curve(0.14), late.curve(0.14));
 }
 
+fn spacing(loss: &ConditionalLoss, loss_rate: f64, detection_time: Duration) -> Spacing<'_> {
+    Spacing {
+        loss,
+        loss_rate,
+        detection_time,
+        min_gap: millis(1),
+        tail_weight: 4.0,
+    }
+}
+
 #[test]
 fn copies_follow_at_once_where_losses_are_independent() {
     let time = millis(100);
     for rate in [0.01, 0.05, 0.2] {
         let loss = ConditionalLoss::independent(rate);
         for copies in 1..=MAX_COPIES {
-            let plan = plan(copies, &loss, rate, time, millis(1));
+            let plan = spacing(&loss, rate, time).plan(copies);
             let even = LossModel::new(rate, time).recovery_latency(copies as u32);
             assert!(plan.expected_latency < even, "{rate} {copies}");
             assert_eq!(plan.gap(0), Some(millis(1)));
         }
-        let none = plan(0, &loss, rate, time, millis(1));
+        let none = spacing(&loss, rate, time).plan(0);
         let model = LossModel::new(rate, time).recovery_latency(0);
         assert!(none.expected_latency.abs_diff(model) < Duration::from_micros(1));
     }
@@ -133,7 +143,7 @@ fn copies_wait_for_the_end_of_bursts() {
         correlation.on_outcome(&outcome(n, at(n), lost));
     }
     let curve = correlation.curve(0.095);
-    let plan = plan(1, &curve, 0.095, millis(300), millis(1));
+    let plan = spacing(&curve, 0.095, millis(300)).plan(1);
     assert!(plan.gap(0).unwrap() >= millis(20), "{plan:?}");
 }
 
@@ -324,7 +334,7 @@ impl World {
 
 fn eager() -> AutoRecPlusConfig {
     AutoRecPlusConfig {
-        ceiling: false,
+        ceiling: Ceiling::Off,
         alpha: Duration::ZERO,
         beta: 1.0,
         gamma: 1.0,
@@ -411,7 +421,7 @@ fn the_budget_holds_under_a_flood_of_losses() {
         beta: 0.1,
         gamma: 1.0,
         alpha: Duration::ZERO,
-        ceiling: false,
+        ceiling: Ceiling::Off,
         ..AutoRecPlusConfig::default()
     };
     let mut world = World::new(config);
@@ -480,7 +490,7 @@ fn asked_within(policy: &mut AutoRecPlus, now: &mut u64, ms: u64) -> Vec<Reinjec
 #[test]
 fn rejected_copies_give_their_share_of_the_budget_back() {
     let mut world = World::new(AutoRecPlusConfig {
-        ceiling: false,
+        ceiling: Ceiling::Off,
         ..AutoRecPlusConfig::default()
     });
     for n in 0..400 {
@@ -518,4 +528,145 @@ fn rejected_copies_give_their_share_of_the_budget_back() {
     }
     let again = asked_within(&mut world.policy, &mut now, 60);
     assert!(asked.iter().all(|copy| again.contains(copy)));
+}
+
+/// Copies per loss when one packet in `every` is lost, one per millisecond, after the first `skip`
+/// losses; and the fewest of a loss.
+fn copies_of_rare_losses(config: AutoRecPlusConfig, every: u64, skip: u64) -> (f64, usize) {
+    let mut world = World::new(config);
+    for _ in 0..200 {
+        world.step(false);
+    }
+    let losses = 60;
+    for loss in 0..losses {
+        for n in 0..every {
+            world.step(n == 0);
+            if n == 0 {
+                world.retransmit(loss, 1, None);
+            }
+            // An acknowledgement of the retransmission.
+            if n == 2 * T {
+                world.recover(loss);
+            }
+        }
+    }
+    let copies: Vec<usize> = (skip..losses).map(|loss| world.sent(loss)).collect();
+    let mean = copies.iter().sum::<usize>() as f64 / copies.len() as f64;
+    (mean, copies.into_iter().min().unwrap())
+}
+
+fn under(ceiling: Ceiling) -> AutoRecPlusConfig {
+    AutoRecPlusConfig {
+        ceiling,
+        // As many copies as the limit permits.
+        residual: 0.0,
+        ..AutoRecPlusConfig::default()
+    }
+}
+
+#[test]
+fn the_shipped_ceiling_pays_for_losses_after_intervals_without_any() {
+    // One loss in 700 packets: the interval before a loss has none, and the published AutoRec no
+    // replicas.
+    let (shipped, _) = copies_of_rare_losses(under(Ceiling::Shipped), 700, 20);
+    let (paper, _) = copies_of_rare_losses(under(Ceiling::Paper), 700, 20);
+    assert!(shipped >= 1.5, "{shipped}");
+    assert!(paper <= 1.0, "{paper}");
+    let off = AutoRecPlusConfig {
+        alpha: Duration::ZERO,
+        ..under(Ceiling::Off)
+    };
+    let (off, _) = copies_of_rare_losses(off, 700, 20);
+    assert!(off > shipped, "{off}");
+}
+
+#[test]
+fn a_rare_loss_has_a_copy_even_if_autorec_grants_none() {
+    let (_, least) = copies_of_rare_losses(under(Ceiling::Paper), 2500, 20);
+    assert!(least >= 1);
+}
+
+#[test]
+fn an_unused_budget_gives_a_data_range_more_copies() {
+    let copies = |surplus_step| {
+        let mut world = seasoned(AutoRecPlusConfig {
+            surplus_step,
+            ..under(Ceiling::Shipped)
+        });
+        for _ in 0..20_000 {
+            world.step(false);
+        }
+        for n in 1..=3 {
+            world.step(true);
+            world.retransmit(n, 1, None);
+            for _ in 0..200 {
+                world.step(false);
+            }
+        }
+        world.sent(3)
+    };
+    let (more, usual) = (copies(Some(4)), copies(None));
+    assert!(more > usual, "{more} {usual}");
+}
+
+#[test]
+fn the_weight_of_second_detections_spreads_copies() {
+    let mut dice = Dice(9);
+    let mut correlation = LossCorrelation::new();
+    let mut bad = false;
+    for n in 0..40_000 {
+        if n % 30 == 0 {
+            bad = dice.roll() < 0.1;
+        }
+        let lost = dice.roll() < if bad { 0.6 } else { 0.01 };
+        correlation.on_outcome(&outcome(n, at(n), lost));
+    }
+    let curve = correlation.curve(0.07);
+    let residual = |tail_weight| {
+        let spacing = Spacing {
+            tail_weight,
+            ..spacing(&curve, 0.07, millis(100))
+        };
+        spacing.plan(2).residual_loss
+    };
+    assert!(residual(50.0) < residual(0.0));
+}
+
+#[test]
+fn the_ceiling_has_three_settings() {
+    let mut policy = AutoRecPlus::new(AutoRecPlusConfig::default());
+    for setting in ["paper", "shipped", "off", "shipped"] {
+        policy.configure(&format!("ceiling={setting}")).unwrap();
+    }
+    let error = policy.configure("ceiling=on").unwrap_err();
+    assert!(error.to_string().contains("shipped"), "{error}");
+}
+
+#[test]
+fn the_budget_holds_under_each_ceiling() {
+    for ceiling in [Ceiling::Paper, Ceiling::Shipped, Ceiling::Off] {
+        let config = AutoRecPlusConfig {
+            beta: 0.1,
+            gamma: 1.0,
+            alpha: Duration::ZERO,
+            ..under(ceiling)
+        };
+        let mut world = World::new(config);
+        let mut dice = Dice(13);
+        for n in 0..30_000 {
+            let lost = dice.roll() < if n / 2000 % 2 == 0 { 0.2 } else { 0.01 };
+            world.step(lost);
+            if lost {
+                world.retransmit(n, 1, None);
+            }
+        }
+        assert!(world.replica_bytes > 0);
+        for end in (10_000..30_000).step_by(100) {
+            let window = &world.accounts[end - 10_000..end];
+            let new: u64 = window.iter().map(|(_, new, _)| new).sum();
+            let copies: u64 = window.iter().map(|(_, _, copies)| copies).sum();
+            // The accounts go by quarters of a second.
+            assert!(copies as f64 <= 0.11 * new as f64, "{ceiling:?} {end}");
+        }
+    }
 }

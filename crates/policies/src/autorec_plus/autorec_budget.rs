@@ -5,7 +5,9 @@
 //! that it grants a lost data range K replicas the budget grows by their bytes in advance, and when the
 //! repair of the data range ends it is corrected to what AutoRec would really have sent. Copies are charged
 //! to the budget. So in the long run the cost is AutoRec's at most, while
-//! what was saved on one data range may go to another.
+//! what was saved on one data range may go to another: the more is left, the more copies a data range may
+//! have. A thousandth of the new data is granted in any case, so that a rare loss can have a copy whatever
+//! AutoRec decides.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +16,28 @@ use swiftwater_quic::policy::{
 };
 use swiftwater_units::{ByteCount, Instant};
 
-use super::config::AutoRecPlusConfig;
+use super::config::{AutoRecPlusConfig, Ceiling};
 use crate::autorec::{AutoRec, AutoRecConfig, Tolerances};
+
+/// Bytes that a copy takes at most, about.
+const PACKET: i64 = 1200;
 
 /// Budget of a new connection, bytes, a few packets' worth: the first losses come before AutoRec
 /// has decided anything.
-const ADVANCE: i64 = 8 * 1200;
+const ADVANCE: i64 = 8 * PACKET;
 
 /// Bytes of the budget that are reserved for first copies.
-const RESERVE: i64 = 6 * 1200;
+const RESERVE: i64 = 6 * PACKET;
 
 /// Largest budget, bytes.
-const MOST: i64 = 128 * 1200;
+const MOST: i64 = 128 * PACKET;
 
 /// Share of AutoRec's estimated replicas that is granted. In the estimate none of them waits for the window or
 /// the pacer, so that a few more leave than would.
 const SENT_SHARE: f64 = 0.96;
+
+/// New bytes for which one byte of copies is granted in any case.
+const NEW_PER_GRANTED: u64 = 1000;
 
 /// Weight of a data range in the mean level.
 const LEVEL_GAIN: f64 = 1.0 / 32.0;
@@ -45,38 +53,61 @@ struct ReplicaAccount {
 #[derive(Debug)]
 pub(super) struct AutoRecBudget {
     shadow: AutoRec,
+    /// When the shadow has something to do.
+    due: Option<Instant>,
     accounts: BTreeMap<DataRange, ReplicaAccount>,
     available: i64,
+    /// New bytes for which nothing was granted yet.
+    new_bytes: u64,
     /// Replicas per lost data range that AutoRec sends on average.
     mean_level: Option<f64>,
+    surplus_step: Option<u32>,
     asked: Vec<Reinjection>,
 }
 
+/// AutoRec as the ceiling has it, under the tolerances of `config`; `None` without a ceiling.
+fn shadow(config: &AutoRecPlusConfig) -> Option<AutoRec> {
+    let base = match config.ceiling {
+        Ceiling::Paper => AutoRecConfig::paper(),
+        Ceiling::Shipped => AutoRecConfig::default(),
+        Ceiling::Off => return None,
+    };
+    Some(AutoRec::new(AutoRecConfig {
+        tolerances: Tolerances {
+            alpha: config.alpha,
+            beta: config.beta,
+            gamma: config.gamma,
+        },
+        max_level: config.max_level,
+        ..base
+    }))
+}
+
 impl AutoRecBudget {
-    pub(super) fn new(config: &AutoRecPlusConfig) -> Self {
-        let shadow = AutoRecConfig {
-            tolerances: Tolerances {
-                alpha: config.alpha,
-                beta: config.beta,
-                gamma: config.gamma,
-            },
-            max_level: config.max_level,
-            ..AutoRecConfig::paper()
-        };
-        Self {
-            shadow: AutoRec::new(shadow),
+    /// `None` if the configuration has no ceiling.
+    pub(super) fn new(config: &AutoRecPlusConfig) -> Option<Self> {
+        Some(Self {
+            shadow: shadow(config)?,
+            due: None,
             accounts: BTreeMap::new(),
             available: ADVANCE,
+            new_bytes: 0,
             mean_level: None,
+            surplus_step: config.surplus_step,
             asked: Vec::new(),
-        }
+        })
     }
 
-    /// The tolerances have changed.
-    pub(super) fn apply(&mut self, config: &AutoRecPlusConfig) {
-        // The budget and what is under repair stay.
-        let next = Self::new(config);
-        self.shadow = next.shadow;
+    /// The budget under a changed configuration: what is available stays, and so does what is under
+    /// repair.
+    pub(super) fn apply(self, config: &AutoRecPlusConfig) -> Option<Self> {
+        let shadow = shadow(config)?;
+        Some(Self {
+            shadow,
+            due: None,
+            surplus_step: config.surplus_step,
+            ..self
+        })
     }
 
     pub(super) fn on_outcomes(
@@ -87,10 +118,22 @@ impl AutoRecBudget {
     ) {
         self.advance(now);
         self.shadow.on_outcomes(now, outcomes, path);
+        self.schedule();
     }
 
     pub(super) fn on_new_data(&mut self, now: Instant, size: ByteCount) {
+        self.new_bytes += size.get();
+        if self.new_bytes >= NEW_PER_GRANTED {
+            let granted = self.new_bytes / NEW_PER_GRANTED;
+            self.pay(i64::try_from(granted).unwrap_or(MOST));
+            self.new_bytes %= NEW_PER_GRANTED;
+        }
         self.shadow.on_new_data(now, size);
+        self.schedule();
+    }
+
+    fn schedule(&mut self) {
+        self.due = self.shadow.next_deadline();
     }
 
     /// What happened to data under repair, real copies excepted: AutoRec's are its own.
@@ -122,6 +165,7 @@ impl AutoRecBudget {
             }
             Repair::Retransmitted { .. } => self.shadow.on_repair(now, event),
         }
+        self.schedule();
     }
 
     fn settle(&mut self, range: DataRange) {
@@ -153,8 +197,11 @@ impl AutoRecBudget {
 
     /// Lets AutoRec do what was due until now.
     fn advance(&mut self, now: Instant) {
-        while let Some(due) = self.shadow.next_deadline().filter(|due| *due <= now) {
-            if !self.ask(due, Occasion::Timer) {
+        while let Some(due) = self.due.filter(|due| *due <= now) {
+            // A replica that was held for the least gap: nothing was sent meanwhile, so that there is
+            // room for it.
+            let any = self.ask(due, Occasion::Timer) || self.ask(due, Occasion::SpareRoom);
+            if !any && self.due == Some(due) {
                 break;
             }
         }
@@ -174,6 +221,7 @@ impl AutoRecBudget {
             self.shadow.on_repair(at, &Repair::ReplicaSent { range });
         }
         self.asked = asked;
+        self.schedule();
         any
     }
 
@@ -181,13 +229,18 @@ impl AutoRecBudget {
         self.available = (self.available + bytes).min(MOST);
     }
 
-    /// Replicas per lost data range that AutoRec sends, to the nearest; a first copy as long as the budget
-    /// has room for one.
+    /// Most copies per lost data range: as many as AutoRec sends on average, more while the budget has a
+    /// surplus, and one as long as it has room for one.
     pub(super) fn level(&self) -> usize {
-        let level = f64::from(self.shadow.report().redundancy_level);
-        let mean = self.mean_level.unwrap_or(level);
-        let least = if self.available > RESERVE { 1.0 } else { 0.0 };
-        libm::round(mean).max(least) as usize
+        let mean = self
+            .mean_level
+            .unwrap_or_else(|| f64::from(self.shadow.report().redundancy_level));
+        let surplus = (self.available - RESERVE).max(0) as f64 / PACKET as f64;
+        let more = self
+            .surplus_step
+            .map_or(0.0, |step| surplus / f64::from(step.max(1)));
+        let least = if self.available >= PACKET { 1.0 } else { 0.0 };
+        libm::round(mean + more).max(least) as usize
     }
 
     /// True if the budget has room for a copy of `bytes`; `pending` bytes are charged to it already. Copies after a

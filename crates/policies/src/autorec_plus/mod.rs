@@ -24,14 +24,15 @@ mod autorec_budget;
 mod budget;
 mod config;
 mod correlation;
+mod decision;
 mod loss_rate;
 mod spacing;
 
 pub use budget::Budget;
-pub use config::AutoRecPlusConfig;
+pub use config::{AutoRecPlusConfig, Ceiling};
 pub use correlation::{ConditionalLoss, LossCorrelation};
 pub use loss_rate::LossRate;
-pub use spacing::{MAX_COPIES, Plan, plan};
+pub use spacing::{MAX_COPIES, Plan, Spacing};
 
 use std::time::Duration;
 
@@ -45,6 +46,7 @@ use swiftwater_tunable::Tunable;
 use swiftwater_units::{ByteCount, Instant};
 
 use self::autorec_budget::AutoRecBudget;
+use self::decision::{CopyDecision, PathLosses};
 use crate::autorec::{LossModel, Tolerances};
 use crate::due_queue::DueQueue;
 
@@ -57,6 +59,9 @@ const RETRY: Duration = Duration::from_millis(20);
 /// Share of the budget that is kept for first copies.
 const RESERVE: f64 = 0.2;
 
+/// Detection time of a path of which nothing is known.
+const ASSUMED_DETECTION: Duration = Duration::from_millis(100);
+
 /// Weight of a sample in the smoothed detection time.
 const DETECTION_GAIN: f64 = 0.125;
 
@@ -67,8 +72,11 @@ pub struct AutoRecPlus {
     loss_rate: LossRate,
     correlation: LossCorrelation,
     budget: Budget,
-    autorec_budget: AutoRecBudget,
+    /// `None` without a ceiling.
+    ceiling: Option<AutoRecBudget>,
     under_repair: DueQueue<Grant>,
+    /// Data that are due, while it is decided which are asked for.
+    due: Vec<(DataRange, Instant, Grant)>,
     /// Bytes asked for that have not left.
     asked: u64,
     detection_time: Option<Duration>,
@@ -99,20 +107,6 @@ struct Grant {
     is_asked: bool,
 }
 
-/// What was decided last.
-#[derive(Clone, Copy, Debug)]
-struct CopyDecision {
-    loss_rate: f64,
-    curve: ConditionalLoss,
-    /// The most that is granted to a data range without need.
-    limit: usize,
-    /// The plan for data without a deadline.
-    plan: Plan,
-    /// The plan for data that were lost with all their copies, and for the last round before a
-    /// deadline.
-    strong: Plan,
-}
-
 impl AutoRecPlus {
     /// Nothing is known of the path yet.
     pub fn new(config: AutoRecPlusConfig) -> Self {
@@ -121,19 +115,14 @@ impl AutoRecPlus {
             loss_rate: LossRate::new(),
             correlation: LossCorrelation::new(),
             budget: Budget::new(),
-            autorec_budget: AutoRecBudget::new(&config),
+            ceiling: AutoRecBudget::new(&config),
             under_repair: DueQueue::default(),
+            due: Vec::new(),
             asked: 0,
             detection_time: None,
-            assumed_detection: Duration::from_millis(100),
+            assumed_detection: ASSUMED_DETECTION,
             one_way: Duration::ZERO,
-            decision: CopyDecision {
-                loss_rate: 0.0,
-                curve: ConditionalLoss::independent(0.0),
-                limit: 0,
-                plan: Plan::default(),
-                strong: Plan::default(),
-            },
+            decision: CopyDecision::none(PathLosses::none(ASSUMED_DETECTION)),
             decided_at: None,
             lossy: false,
             decisions: 0,
@@ -155,16 +144,12 @@ impl AutoRecPlus {
         } else {
             ConditionalLoss::independent(loss_rate)
         };
-        let mut decision = CopyDecision {
+        let path = PathLosses {
             loss_rate,
             curve,
-            limit: self.limit(loss_rate),
-            ..self.decision
+            detection_time: self.detection_time(),
         };
-        decision.plan = self.enough(&decision);
-        let strong = (2 * decision.plan.copies()).clamp(2, self.config.max_level as usize);
-        decision.strong = self.plan(&decision, if decision.limit == 0 { 0 } else { strong });
-        self.decision = decision;
+        self.decision = CopyDecision::new(path, self.limit(loss_rate), &self.config);
     }
 
     /// The most copies per data range that the tolerances permit at the present loss rate.
@@ -173,10 +158,10 @@ impl AutoRecPlus {
         if loss_rate <= 0.0 {
             return 0;
         }
-        if config.ceiling {
-            return self.autorec_budget.level();
-        }
         let max = config.max_level;
+        if let Some(ceiling) = &self.ceiling {
+            return ceiling.level().min(max as usize);
+        }
         let tolerances = Tolerances {
             alpha: config.alpha,
             beta: config.beta,
@@ -189,45 +174,15 @@ impl AutoRecPlus {
         choice.for_latency.min(for_cost).min(choice.for_goodput) as usize
     }
 
-    fn plan(&self, decision: &CopyDecision, copies: usize) -> Plan {
-        plan(
-            copies,
-            &decision.curve,
-            decision.loss_rate,
-            self.detection_time(),
-            self.config.min_gap,
-        )
-    }
-
-    /// The plan with the fewest copies that is good enough, within the limit.
-    fn enough(&self, decision: &CopyDecision) -> Plan {
-        let least_gain = self.detection_time().mul_f64(self.config.least_gain);
-        let mut best = self.plan(decision, 0);
-        for copies in 1..=decision.limit {
-            let better = self.plan(decision, copies);
-            let gain = best
-                .expected_latency
-                .saturating_sub(better.expected_latency);
-            let is_quick = best.expected_latency <= self.config.alpha || gain < least_gain;
-            let is_sure = decision.loss_rate * best.residual_loss <= self.config.residual;
-            if is_quick && is_sure {
-                break;
-            }
-            best = better;
-        }
-        best
-    }
-
     /// Copies for a data range that was retransmitted for the `round`th time.
-    fn grant(&self, now: Instant, round: u32, deadline: Option<Instant>) -> usize {
-        let decision = &self.decision;
+    fn grant(&mut self, now: Instant, round: u32, deadline: Option<Instant>) -> usize {
         if round > 1 && !self.config.renew {
             return 0;
         }
         let usual = if round > 1 {
-            decision.strong.copies()
+            self.decision.strong.copies()
         } else {
-            decision.plan.copies()
+            self.decision.plan.copies()
         };
         let Some(deadline) = deadline.filter(|_| self.config.deadline_aware) else {
             return usual;
@@ -238,29 +193,21 @@ impl AutoRecPlus {
         }
         let rounds_left = left.as_nanos() / self.detection_time().as_nanos().max(1);
         if rounds_left == 0 {
-            return decision.strong.copies().max(usual);
+            return self.decision.strong.copies().max(usual);
         }
         // What this round leaves is left to the later ones, each with the strongest plan.
-        let again = decision.curve.after(self.detection_time());
-        let later = again * decision.strong.residual_loss;
+        let again = self.decision.path.curve.after(self.detection_time());
+        let later = again * self.decision.strong.residual_loss;
         let later = libm::pow(later, rounds_left as f64);
+        let (decision, config) = (&mut self.decision, &self.config);
         (0..=usual)
-            .find(|&copies| {
-                let missed = again * self.plan(decision, copies).residual_loss * later;
-                missed <= self.config.residual
-            })
+            .find(|&copies| again * decision.residual(copies, config) * later <= config.residual)
             .unwrap_or(usual)
     }
 
     /// When copy `nth` of a data range in `round` is due if the one before leaves now.
     fn gap(&self, round: u32, nth: usize) -> Duration {
-        let plan = if round > 1 || nth >= self.decision.plan.copies() {
-            &self.decision.strong
-        } else {
-            &self.decision.plan
-        };
-        let last = plan.copies().checked_sub(1).and_then(|last| plan.gap(last));
-        plan.gap(nth).or(last).unwrap_or(self.config.min_gap)
+        self.decision.gap(round, nth, &self.config)
     }
 
     fn on_retransmitted(
@@ -290,7 +237,9 @@ impl AutoRecPlus {
 
     fn on_replica_sent(&mut self, now: Instant, range: DataRange) {
         self.budget.on_replica(now, range.len.into());
-        self.autorec_budget.on_replica(range.len);
+        if let Some(ceiling) = &mut self.ceiling {
+            ceiling.on_replica(range.len);
+        }
         let Some(grant) = self.under_repair.get_mut(&range) else {
             return;
         };
@@ -347,18 +296,16 @@ impl AutoRecPlus {
 
     /// Asks for the copies that are due, as far as the budget goes.
     fn ask(&mut self, now: Instant, out: &mut Vec<Reinjection>) {
-        let mut due: Vec<(DataRange, Instant, Grant)> = self
-            .under_repair
-            .due_by(now)
-            .map(|(range, at, grant)| (range, at, *grant))
-            .collect();
+        let mut due = std::mem::take(&mut self.due);
+        let waiting = self.under_repair.due_by(now);
+        due.extend(waiting.map(|(range, at, grant)| (range, at, *grant)));
         // First copies before further ones, what is urgent before what isn't.
         due.sort_by_key(|(range, at, grant)| {
             let no_deadline = grant.deadline.is_none();
             let urgency = (grant.priority, no_deadline, grant.deadline);
             (grant.copies > 0, urgency, *at, *range)
         });
-        for (range, _, grant) in due {
+        for (range, _, grant) in due.drain(..) {
             let is_late = grant
                 .deadline
                 .is_some_and(|at| self.config.deadline_aware && now + self.one_way >= at);
@@ -366,15 +313,7 @@ impl AutoRecPlus {
                 self.under_repair.clear_due(&range);
                 continue;
             }
-            let reserve = if grant.copies > 0 { RESERVE } else { 0.0 };
-            let share = self.config.beta * (1.0 - reserve);
-            let is_first = grant.copies == 0;
-            let is_covered = self.budget.room(now, share, self.asked) >= u64::from(range.len)
-                && (!self.config.ceiling
-                    || self
-                        .autorec_budget
-                        .has_room_for(range.len, self.asked, is_first));
-            if !is_covered {
+            if !self.is_covered(now, range.len, grant.copies == 0) {
                 self.under_repair.set_due(&range, now + RETRY);
                 continue;
             }
@@ -385,6 +324,18 @@ impl AutoRecPlus {
             }
             out.push(range.reinjection());
         }
+        self.due = due;
+    }
+
+    /// True if both budgets have room for a copy of `len` bytes.
+    fn is_covered(&mut self, now: Instant, len: u32, is_first: bool) -> bool {
+        let reserve = if is_first { 0.0 } else { RESERVE };
+        let share = self.config.beta * (1.0 - reserve);
+        self.budget.room(now, share, self.asked) >= u64::from(len)
+            && self
+                .ceiling
+                .as_ref()
+                .is_none_or(|ceiling| ceiling.has_room_for(len, self.asked, is_first))
     }
 }
 
@@ -392,7 +343,9 @@ impl Reinjector for AutoRecPlus {
     fn can_use_spare_room(&self) -> bool {
         // Copies go by the clock: an idle sender is no reason to send them into the same burst. But
         // AutoRec would use it.
-        self.config.ceiling && self.autorec_budget.can_use_spare_room()
+        self.ceiling
+            .as_ref()
+            .is_some_and(AutoRecBudget::can_use_spare_room)
     }
 
     fn is_asked_on(&self, _: Occasion) -> bool {
@@ -400,25 +353,24 @@ impl Reinjector for AutoRecPlus {
     }
 
     fn on_outcomes(&mut self, now: Instant, outcomes: &[PacketOutcome], path: &PathView) {
+        // Losses are what decisions are about.
         for outcome in outcomes {
+            self.lossy |= outcome.fate != PacketFate::Acked;
             self.loss_rate.on_outcome(outcome);
             if self.config.burst_aware {
                 self.correlation.on_outcome(outcome);
             }
         }
-        if self.config.ceiling {
-            self.autorec_budget.on_outcomes(now, outcomes, path);
+        if let Some(ceiling) = &mut self.ceiling {
+            ceiling.on_outcomes(now, outcomes, path);
         }
         self.assumed_detection =
             (path.smoothed_rtt * 9 / 8).max(path.smoothed_rtt + Duration::from_millis(1));
         self.one_way = path.smoothed_rtt / 2;
         let interval = path.smoothed_rtt.max(MIN_INTERVAL);
         let is_due = |at: Instant| now.saturating_since(at) >= interval;
-        // Losses are what decisions are about; the first one is not to wait for its turn.
-        self.lossy |= outcomes
-            .iter()
-            .any(|outcome| outcome.fate != PacketFate::Acked);
-        let is_first = self.decision.loss_rate <= 0.0;
+        // The first one is not to wait for its turn.
+        let is_first = self.decision.path.loss_rate <= 0.0;
         if self.lossy && (is_first || self.decided_at.is_none_or(is_due)) {
             self.lossy = false;
             self.decide(now);
@@ -426,8 +378,8 @@ impl Reinjector for AutoRecPlus {
     }
 
     fn on_repair(&mut self, now: Instant, event: &Repair) {
-        if self.config.ceiling {
-            self.autorec_budget.on_repair(now, event);
+        if let Some(ceiling) = &mut self.ceiling {
+            ceiling.on_repair(now, event);
         }
         match *event {
             Repair::Retransmitted {
@@ -460,7 +412,9 @@ impl Reinjector for AutoRecPlus {
 
     fn on_new_data(&mut self, now: Instant, size: ByteCount) {
         self.budget.on_new_data(now, size.get());
-        self.autorec_budget.on_new_data(now, size);
+        if let Some(ceiling) = &mut self.ceiling {
+            ceiling.on_new_data(now, size);
+        }
     }
 
     fn reinject(
@@ -473,13 +427,17 @@ impl Reinjector for AutoRecPlus {
         out: &mut Vec<Reinjection>,
     ) {
         match occasion {
-            Occasion::SpareRoom => self.autorec_budget.on_spare_room(now),
+            Occasion::SpareRoom => {
+                if let Some(ceiling) = &mut self.ceiling {
+                    ceiling.on_spare_room(now);
+                }
+            }
             _ => self.ask(now, out),
         }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.under_repair.first().map(|(_, at)| at)
+        self.under_repair.next_due()
     }
 
     fn configure(&mut self, settings: &str) -> Result<(), ConfigureError> {
@@ -488,7 +446,10 @@ impl Reinjector for AutoRecPlus {
             .set_all(settings)
             .map_err(|error| ConfigureError(error.to_string()))?;
         self.config = config;
-        self.autorec_budget.apply(&config);
+        self.ceiling = match self.ceiling.take() {
+            Some(ceiling) => ceiling.apply(&config),
+            None => AutoRecBudget::new(&config),
+        };
         // What was decided under the old ones holds no more.
         self.decided_at = None;
         self.lossy = true;
@@ -498,7 +459,7 @@ impl Reinjector for AutoRecPlus {
     fn report(&self) -> ReinjectorReport {
         ReinjectorReport {
             redundancy_level: self.decision.plan.copies() as u32,
-            loss_rate: self.decision.loss_rate,
+            loss_rate: self.decision.path.loss_rate,
             detection_time: self.detection_time,
             silence_threshold: self.decision.plan.gap(0),
             queued: self.under_repair.len(),
