@@ -123,6 +123,12 @@ impl<T> DueQueue<T> {
         self.line.first().map(|(at, _, _)| *at)
     }
 
+    /// True if no range of the same stream that is known begins before this one.
+    pub fn is_first_of_stream(&self, range: &DataRange) -> bool {
+        let of_stream = (range.stream, 0)..(range.stream, range.offset);
+        self.ranges.range(of_stream).next().is_none()
+    }
+
     /// Takes the range that is due first out of the line; it stays known.
     pub fn pop_first(&mut self) -> Option<DataRange> {
         let (_, _, key) = self.line.pop_first()?;

@@ -261,6 +261,8 @@ impl PolicyHost {
         let mut outstanding = (paths.iter()).flat_map(|path| outstanding_ranges(path, streams));
         let none = Hints::default();
         let hints = self.hints.get().unwrap_or(&none);
+        let unsent = streams.pending_bytes() - streams.pending_retransmission_bytes();
+        self.reinjector.on_unsent_data(now, ByteCount::new(unsent));
         self.reinjector
             .reinject(now, occasion, &mut outstanding, views, hints, asked);
         self.queue_reinjections(now, paths, monitor);

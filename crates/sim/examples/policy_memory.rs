@@ -144,6 +144,10 @@ impl Reinjector for Weighed {
         weigh(&self.1, || self.0.on_new_data(now, size));
     }
 
+    fn on_unsent_data(&mut self, now: Instant, waiting: ByteCount) {
+        weigh(&self.1, || self.0.on_unsent_data(now, waiting));
+    }
+
     fn reinject(
         &mut self,
         now: Instant,

@@ -6,6 +6,7 @@ use swiftwater_tunable::parameters::OrNone;
 use swiftwater_tunable::{ParameterValue, tunable};
 
 use super::model::Tolerances;
+use crate::congestion_guard::CongestionGuardConfig;
 
 /// Least time between two copies of a data range that leave because there is nothing else to send.
 ///
@@ -88,9 +89,9 @@ impl ParameterValue for Watch {
     }
 }
 
-/// Parameters of [`AutoRec`](super::AutoRec). [`AutoRecConfig::paper`] is the mechanism to the
-/// letter; [`AutoRecConfig::default`] has in addition `min_gap`, `subtract_spurious` and
-/// `loss_memory`, whose reasons stand at each.
+/// Parameters of [`AutoRec`](super::AutoRec). [`AutoRecConfig::paper`] is the mechanism of the paper;
+/// [`AutoRecConfig::default`] has in addition `min_gap`, `subtract_spurious`, `loss_memory` and `guard`,
+/// whose reasons stand at each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AutoRecConfig {
     /// Tolerances; default 30 ms, 0.3, 0.2 (the paper's testbed, section VII).
@@ -130,6 +131,8 @@ pub struct AutoRecConfig {
     pub probes: bool,
     /// Which copies bring a retransmission when they are lost; default the newest (section VIII-C).
     pub watch: Watch,
+    /// When copies are held back because the path is congested; default on, in the paper off.
+    pub guard: CongestionGuardConfig,
 }
 
 tunable!(AutoRecConfig {
@@ -152,6 +155,7 @@ tunable!(AutoRecConfig {
     "subtract-spurious" => subtract_spurious, "loss rate without packets that arrived after all";
     "probes" => probes, "data repeated by a probe timeout count as lost";
     "watch" => watch, "copies whose loss brings a retransmission";
+    ..guard;
 });
 
 impl Default for AutoRecConfig {
@@ -160,14 +164,15 @@ impl Default for AutoRecConfig {
             min_gap: MinGap::Auto,
             loss_memory: Duration::from_secs(10),
             subtract_spurious: true,
+            guard: CongestionGuardConfig::default(),
             ..Self::paper()
         }
     }
 }
 
 impl AutoRecConfig {
-    /// The paper's mechanism to the letter, with the tolerances of its testbed. What the paper
-    /// leaves open is as in the default.
+    /// The paper's mechanism with the tolerances of its testbed. What the paper leaves open is as in the
+    /// default, `min_interval` and `carry_below` too, which it doesn't have.
     pub fn paper() -> Self {
         Self {
             tolerances: tolerances(30, 0.3, 0.2),
@@ -184,6 +189,7 @@ impl AutoRecConfig {
             subtract_spurious: false,
             probes: true,
             watch: Watch::Newest,
+            guard: CongestionGuardConfig::off(),
         }
     }
 

@@ -17,6 +17,7 @@ use super::adapter::RedundancyAdapter;
 use super::config::{AutoRecConfig, Watch};
 use super::queue::ReinjectionQueue;
 use super::spending::Spending;
+use crate::congestion_guard::{CongestionGuard, CopyLimit};
 use crate::reinjector_factory::ReinjectorFactory;
 
 /// AutoRec on a connection.
@@ -28,6 +29,9 @@ pub struct AutoRec {
     spending: Spending,
     /// Until when the head must not leave although there was room for it.
     held_until: Option<Instant>,
+    guard: CongestionGuard,
+    /// Until when copies wait because the path was congested.
+    paused_until: Option<Instant>,
 }
 
 impl AutoRec {
@@ -35,10 +39,12 @@ impl AutoRec {
     pub fn new(config: AutoRecConfig) -> Self {
         Self {
             adapter: RedundancyAdapter::new(&config),
-            config,
             queue: ReinjectionQueue::new(),
             spending: Spending::default(),
             held_until: None,
+            guard: CongestionGuard::new(config.guard),
+            paused_until: None,
+            config,
         }
     }
 
@@ -55,23 +61,32 @@ impl AutoRec {
         self.adapter.decision().silence_threshold()
     }
 
-    /// There is room: the head's turn, unless its last copy left just now.
-    fn use_spare_room(&mut self, now: Instant, out: &mut Vec<Reinjection>) {
+    /// There is room: the turn of the first in line, unless its last copy left just now, or that of the first
+    /// that may have another copy during congestion.
+    fn use_spare_room(&mut self, now: Instant, paths: &[PathView], out: &mut Vec<Reinjection>) {
         self.held_until = None;
         let Some((_, last_sent_at)) = self.queue.head() else {
             return;
         };
-        let release = last_sent_at + self.config.min_gap.at(self.silence_threshold());
-        if release > now {
-            self.held_until = Some(release);
+        let gap = self.config.min_gap.at(self.silence_threshold());
+        if last_sent_at + gap > now {
+            self.held_until = Some(last_sent_at + gap);
             return;
         }
-        out.extend(self.queue.take_head().map(|range| range.reinjection()));
+        let taken = match self.guard.limit(paths) {
+            CopyLimit::NONE => self.queue.take_head(),
+            limit => self.queue.take_permitted(now - gap, limit),
+        };
+        match taken {
+            Some(range) => out.push(range.reinjection()),
+            None => self.held_until = Some(self.guard.retry_at(now, paths)),
+        }
     }
 
-    /// The deadline has come: all without a copy for too long. Whatever was held may leave when the
-    /// transport asks again.
-    fn use_timer(&mut self, now: Instant, out: &mut Vec<Reinjection>) {
+    /// The deadline has come: all without a copy for too long, as far as the guard permits. Whatever was held
+    /// may leave when the transport asks again.
+    fn use_timer(&mut self, now: Instant, paths: &[PathView], out: &mut Vec<Reinjection>) {
+        self.paused_until = None;
         if self.held_until.is_some_and(|until| until <= now) {
             self.held_until = None;
         }
@@ -79,10 +94,17 @@ impl AutoRec {
             return;
         }
         let threshold = self.silence_threshold();
+        let limit = self.guard.limit(paths);
         while let Some((_, last_sent_at)) = self.queue.head()
             && last_sent_at + threshold <= now
         {
-            out.extend(self.queue.take_head().map(|range| range.reinjection()));
+            match self.queue.take_permitted(now - threshold, limit) {
+                Some(range) => out.push(range.reinjection()),
+                None => {
+                    self.paused_until = Some(self.guard.retry_at(now, paths));
+                    return;
+                }
+            }
         }
     }
 }
@@ -98,6 +120,10 @@ impl Reinjector for AutoRec {
 
     fn live_copies_defer_retransmission(&self) -> bool {
         self.config.watch == Watch::Newest
+    }
+
+    fn on_unsent_data(&mut self, _: Instant, waiting: ByteCount) {
+        self.guard.on_unsent_data(waiting);
     }
 
     fn on_outcomes(&mut self, now: Instant, outcomes: &[PacketOutcome], path: &PathView) {
@@ -161,13 +187,13 @@ impl Reinjector for AutoRec {
         now: Instant,
         occasion: Occasion,
         _outstanding: &mut dyn Iterator<Item = OutstandingRange>,
-        _paths: &[PathView],
+        paths: &[PathView],
         _hints: &Hints,
         out: &mut Vec<Reinjection>,
     ) {
         match occasion {
-            Occasion::SpareRoom if self.config.off_mode => self.use_spare_room(now, out),
-            Occasion::Timer => self.use_timer(now, out),
+            Occasion::SpareRoom if self.config.off_mode => self.use_spare_room(now, paths, out),
+            Occasion::Timer => self.use_timer(now, paths, out),
             _ => {}
         }
     }
@@ -177,7 +203,8 @@ impl Reinjector for AutoRec {
             .queue
             .head()
             .filter(|_| self.config.opportunistic)
-            .map(|(_, last_sent_at)| last_sent_at + self.silence_threshold());
+            .map(|(_, last_sent_at)| last_sent_at + self.silence_threshold())
+            .map(|at| self.paused_until.map_or(at, |until| until.max(at)));
         match (silent, self.held_until) {
             (Some(silent), Some(held)) => Some(silent.min(held)),
             (silent, held) => silent.or(held),
@@ -190,9 +217,11 @@ impl Reinjector for AutoRec {
             .set_all(settings)
             .map_err(|error| ConfigureError(error.to_string()))?;
         self.config = config;
+        self.guard.configure(self.config.guard);
         self.adapter.apply(&self.config);
         self.queue.set_level(self.level());
         self.held_until = None;
+        self.paused_until = None;
         Ok(())
     }
 

@@ -3,11 +3,13 @@
 //!
 //! Each event costs O(log n), where the paper walks its queue. A data range whose copies are used up
 //! leaves the line but stays known until it is recovered, so that the next retransmission doesn't
-//! renew its budget.
+//! renew its budget. That is once the level's number of copies left, as in the paper's example (its sentence
+//! has "exceeds"); a level that rises later brings no copies of such a range.
 
 use swiftwater_quic::policy::DataRange;
 use swiftwater_units::Instant;
 
+use crate::congestion_guard::CopyLimit;
 use crate::due_queue::DueQueue;
 
 /// What is known of a data range.
@@ -67,11 +69,30 @@ impl ReinjectionQueue {
     /// [`ReinjectionQueue::on_rejected`].
     pub fn take_head(&mut self) -> Option<DataRange> {
         let range = self.data.pop_first()?;
-        if let Some(replicas) = self.data.get_mut(&range) {
+        self.request(&range);
+        Some(range)
+    }
+
+    /// Takes the data range without a copy for longest that `limit` permits another, as
+    /// [`ReinjectionQueue::take_head`] does, of those whose newest copy left by `until`.
+    pub fn take_permitted(&mut self, until: Instant, limit: CopyLimit) -> Option<DataRange> {
+        let is_permitted = |range: &DataRange, sent| {
+            limit.permits(sent, false)
+                || (limit.permits(sent, true) && self.data.is_first_of_stream(range))
+        };
+        let (range, _, _) = (self.data.due_by(until))
+            .find(|(range, _, replicas)| is_permitted(range, replicas.sent))?;
+        self.data.clear_due(&range);
+        self.request(&range);
+        Some(range)
+    }
+
+    /// A copy of `range` is asked for.
+    fn request(&mut self, range: &DataRange) {
+        if let Some(replicas) = self.data.get_mut(range) {
             replicas.requested = true;
             self.requested += 1;
         }
-        Some(range)
     }
 
     /// `range` was retransmitted: to the tail, if fewer than `level` replicas of it left.

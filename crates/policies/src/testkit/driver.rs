@@ -27,6 +27,8 @@ pub struct ReinjectorDriver {
     pub now: Instant,
     /// The path that packets are reported on.
     pub path: PathView,
+    /// New data that wait to be sent, reported before each question.
+    pub unsent: ByteCount,
     packets: u64,
 }
 
@@ -43,6 +45,7 @@ impl ReinjectorDriver {
             policy,
             now: Instant::from_millis(1_000),
             path,
+            unsent: ByteCount::ZERO,
             packets: 0,
         }
     }
@@ -140,6 +143,7 @@ impl ReinjectorDriver {
     /// Asks the policy; what it asks for is not sent.
     pub fn ask(&mut self, occasion: Occasion) -> Vec<Reinjection> {
         let mut out = Vec::new();
+        self.policy.on_unsent_data(self.now, self.unsent);
         self.policy.reinject(
             self.now,
             occasion,

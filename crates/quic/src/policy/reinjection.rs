@@ -440,6 +440,10 @@ pub trait Reinjector: Send + fmt::Debug {
     /// Stream bytes left for the first time; `size` counts them without headers.
     fn on_new_data(&mut self, _now: Instant, _size: ByteCount) {}
 
+    /// Stream bytes that wait to be sent for the first time, over all streams and paths; reported
+    /// before each [`Reinjector::reinject`].
+    fn on_unsent_data(&mut self, _now: Instant, _waiting: ByteCount) {}
+
     /// Appends ranges to send again to `out`. `outstanding` walks the ranges in flight, oldest
     /// first.
     fn reinject(

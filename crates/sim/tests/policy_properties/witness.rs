@@ -315,6 +315,10 @@ impl Reinjector for Listener {
         self.inner.on_new_data(now, size);
     }
 
+    fn on_unsent_data(&mut self, now: Instant, waiting: ByteCount) {
+        self.inner.on_unsent_data(now, waiting);
+    }
+
     fn reinject(
         &mut self,
         now: Instant,
