@@ -63,7 +63,10 @@ fn the_paper_differs_from_the_default_where_it_says_so() {
         .filter(|(paper, default)| paper.value != default.value)
         .map(|(paper, _)| paper.name)
         .collect();
-    assert_eq!(differing, ["min-gap", "loss-memory", "subtract-spurious"]);
+    assert_eq!(
+        differing,
+        ["min-gap", "loss-memory", "subtract-spurious", "guard"]
+    );
 }
 
 #[test]
