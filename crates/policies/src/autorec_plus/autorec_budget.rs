@@ -5,8 +5,8 @@
 //! that it grants a lost data range K replicas the budget grows by their bytes in advance, and when the
 //! repair of the data range ends it is corrected to what AutoRec would really have sent. Copies are charged
 //! to the budget. So in the long run the cost is AutoRec's at most, while
-//! what was saved on one data range may go to another: the more is left, the more copies a data range may
-//! have. A thousandth of the new data is granted in any case, so that a rare loss can have a copy whatever
+//! what was saved on one data range may go to another (with a surplus step, a large rest gives a data range
+//! more copies). A thousandth of the new data is granted in any case, so that a rare loss can have a copy whatever
 //! AutoRec decides.
 
 use std::collections::BTreeMap;
@@ -61,6 +61,7 @@ pub(super) struct AutoRecBudget {
     new_bytes: u64,
     /// Replicas per lost data range that AutoRec sends on average.
     mean_level: Option<f64>,
+    /// Packets of unused budget for one more copy per data range.
     surplus_step: Option<u32>,
     asked: Vec<Reinjection>,
 }
@@ -229,8 +230,8 @@ impl AutoRecBudget {
         self.available = (self.available + bytes).min(MOST);
     }
 
-    /// Most copies per lost data range: as many as AutoRec sends on average, more while the budget has a
-    /// surplus, and one as long as it has room for one.
+    /// Most copies per lost data range: as many as AutoRec sends on average, more by the surplus step, and
+    /// one as long as the budget has room for one.
     pub(super) fn level(&self) -> usize {
         let mean = self
             .mean_level

@@ -65,7 +65,8 @@ pub struct AutoRecPlusConfig {
     /// a viewer notices. 0 to 1000, default 4.
     pub tail_weight: f64,
     /// Unused budget of the ceiling, in packets of 1200 bytes, for which the limit rises by a copy per
-    /// data range. 1 to 1000, default 16; none: the limit is the mean level of the AutoRec that is the ceiling.
+    /// data range, 1 to 1000. Default none: the limit is the mean level of the AutoRec that is the ceiling. The
+    /// smaller, the lower the latency and the higher the cost.
     pub surplus_step: Option<u32>,
     /// Shortest time between copies of a data range. Default 1 ms.
     pub min_gap: Duration,
@@ -91,7 +92,7 @@ impl Default for AutoRecPlusConfig {
             residual: 1e-5,
             least_gain: 0.01,
             tail_weight: 4.0,
-            surplus_step: Some(16),
+            surplus_step: None,
             min_gap: Duration::from_millis(1),
             renew: true,
             burst_aware: true,
