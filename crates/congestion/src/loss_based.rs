@@ -170,6 +170,21 @@ impl<C: Curve> LossBased<C> {
         self.recovering = false;
     }
 
+    /// Grows the window by `bytes` on top of what the curve gives, at most to what flights of late
+    /// allow ([`FlightPeak::cap`]). A stage of congestion avoidance begins there.
+    pub fn grow_ahead(&mut self, bytes: ByteCount) {
+        let grown = (self.cwnd + bytes).min(self.peak.cap(false));
+        if grown > self.cwnd {
+            self.cwnd = grown;
+            self.begin_stage();
+        }
+    }
+
+    /// Begins a stage of congestion avoidance at the window as it is, as at the end of slow start.
+    pub fn begin_stage(&mut self) {
+        self.curve.on_slow_start_exit(self.cwnd);
+    }
+
     /// Time up to `now` doesn't count as used for growing.
     pub fn pause(&mut self, now: Instant) {
         self.curve.pause(now);

@@ -164,6 +164,33 @@ pub struct CubicPlusConfig {
     pub full_queue: bool,
     /// How near, as a share of the largest delay. Range 0.1 to 1, default 0.75.
     pub full_queue_share: f64,
+    /// Not in the paper: where the buffer has shown no delay by which a loss could be judged, take a
+    /// loss for random only if the window's reduction didn't end the losses. Default false.
+    pub recurrence: bool,
+    /// Not in the paper: largest factor of a reduction at an overflow. The factor is what just empties
+    /// the longest queue seen, as in H-TCP's adaptive backoff, between CUBIC's `beta` and this, for
+    /// windows of 48 packets or more. Range 0.1 to 0.95; the default 0.1 leaves `beta`.
+    pub shallow_beta: f64,
+    /// Not in the paper: most that the window grows in a round trip, as a share of itself, past the
+    /// window of the last reduction and without a queue on the path. Range 0 to 1; the default 0 leaves
+    /// growth to CUBIC.
+    pub spare_gain: f64,
+    /// Round trips without a queue before it does. Range 0 to 100, default 2.
+    pub spare_rounds: u32,
+    /// Not in the paper: drain if the queue was too long at any time in the period instead of at its
+    /// end, so that flows that share a queue drain it together. Default false.
+    pub joint_drain: bool,
+    /// Not in the paper: round trips from the start of the path before anything is drained. Range 0 to
+    /// 1000, default 0.
+    pub drain_age: u32,
+    /// Not in the paper: after a drain grow from a plateau at the window that it left, as after slow
+    /// start, instead of back to the window that made the queue. Default false.
+    pub drain_plateau: bool,
+    /// Not in the paper: smoothed round-trip times within which drains must empty the queue. If they
+    /// don't, they are taken back, and the flow is CUBIC until the queue is nearly empty, or for up to
+    /// `drain_backoff` smoothed round-trip times. Replaces `drain_limit`, `drain_restore` and
+    /// `drain_relief`. Range 0 to 100; the default 0 is off.
+    pub compete_rtts: f64,
 }
 
 /// The shipped setting: chosen by the study in `scenarios/cubic-plus/default-*.toml` so that it
@@ -193,6 +220,15 @@ impl Default for CubicPlusConfig {
         }
     }
 }
+
+/// Share of `T_high`, at most of the base round-trip time, below which the queue is nearly empty.
+const NEARLY_EMPTY: f64 = 0.2;
+/// The least of that, seconds.
+const NEARLY_EMPTY_MIN: f64 = 0.001;
+/// Share of the base round-trip time above which a queue shows that there is no spare capacity.
+const SPARE_QUEUE: f64 = 0.05;
+/// The least of that, seconds.
+const SPARE_QUEUE_MIN: f64 = 0.0005;
 
 /// Most that a threshold in time may be.
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
@@ -224,6 +260,14 @@ tunable!(CubicPlusConfig {
     "drain_relief" => drain_relief in 0.0..=1.0, "share of the expected relief below which a drain did not help";
     "full_queue" => full_queue, "no loss is random while the delay is near its maximum";
     "full_queue_share" => full_queue_share in 0.1..=1.0, "how near, as a share of that maximum";
+    "recurrence" => recurrence, "without a delay to judge by, no loss is random that recurs at the same flight";
+    "shallow_beta" => shallow_beta in 0.1..=0.95, "largest factor of a reduction that leaves no queue";
+    "spare_gain" => spare_gain in 0.0..=1.0, "most growth in a round trip into capacity that others left";
+    "spare_rounds" => spare_rounds in 0_u32..=100, "round trips without a queue before that";
+    "joint_drain" => joint_drain, "drain if the queue was too long at any time in the period";
+    "drain_age" => drain_age in 0_u32..=1000, "round trips from the start before anything is drained";
+    "drain_plateau" => drain_plateau, "grow from a plateau after a drain";
+    "compete_rtts" => compete_rtts in 0.0..=100.0, "smoothed RTTs within which drains must empty the queue, 0 for no test";
     ..cubic;
 });
 
@@ -257,6 +301,14 @@ impl CubicPlusConfig {
             drain_relief: 0.0,
             full_queue: false,
             full_queue_share: 0.75,
+            recurrence: false,
+            shallow_beta: 0.1,
+            spare_gain: 0.0,
+            spare_rounds: 2,
+            joint_drain: false,
+            drain_age: 0,
+            drain_plateau: false,
+            compete_rtts: 0.0,
         }
     }
 
@@ -279,6 +331,9 @@ impl CubicPlusConfig {
             (&mut own.delta, default.delta, 0.1, 1.0),
             (&mut own.period_rtts, default.period_rtts, 0.25, 64.0),
             (&mut own.drain_relief, default.drain_relief, 0.0, 1.0),
+            (&mut own.shallow_beta, default.shallow_beta, 0.1, 0.95),
+            (&mut own.spare_gain, default.spare_gain, 0.0, 1.0),
+            (&mut own.compete_rtts, default.compete_rtts, 0.0, 100.0),
             (
                 &mut own.full_queue_share,
                 default.full_queue_share,
@@ -298,12 +353,25 @@ impl CubicPlusConfig {
         own.shallow_n = own.shallow_n.clamp(1, 1000);
         own.drain_limit = own.drain_limit.min(1000);
         own.drain_backoff = own.drain_backoff.clamp(1, 1024);
+        own.spare_rounds = own.spare_rounds.min(100);
+        own.drain_age = own.drain_age.min(1000);
         own
     }
 
     /// `T_low` for a path of that base round-trip time, seconds.
     pub(super) fn t_low(&self, base: f64) -> f64 {
         multiple(self.k_low, base).max(self.t_low_min.as_secs_f64())
+    }
+
+    /// Delay of a queue that counts as nearly empty on a path of that base round-trip time, seconds.
+    pub(super) fn nearly_empty(&self, base: f64) -> f64 {
+        (NEARLY_EMPTY * self.t_high(base).min(base)).max(NEARLY_EMPTY_MIN)
+    }
+
+    /// Delay of a queue at which there is no spare capacity, on a path of that base round-trip time,
+    /// seconds.
+    pub(super) fn no_spare(&self, base: f64) -> f64 {
+        (SPARE_QUEUE * base).max(SPARE_QUEUE_MIN)
     }
 
     /// `T_high` for a path of that base round-trip time, seconds; may be infinite.

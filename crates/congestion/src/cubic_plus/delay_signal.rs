@@ -110,6 +110,11 @@ impl DelaySignal {
         self.queue
     }
 
+    /// The newest sample of `dRTT` in seconds.
+    pub(super) fn newest(&self) -> f64 {
+        self.newest
+    }
+
     /// The queue that is there for certain, seconds: the smaller of `dRTT` and its newest sample.
     /// After a drain the sample falls at once, `dRTT` only as fast as ACKs move it.
     pub(super) fn certain(&self) -> f64 {

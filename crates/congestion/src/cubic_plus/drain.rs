@@ -35,6 +35,13 @@ pub(super) struct DrainTimer {
     backoff: u32,
     /// Share of the expected relief that a drain must bring; 0 for the paper's rule.
     relief: f64,
+    /// Decide by the longest queue of the period instead of that at its end.
+    joint: bool,
+    /// Longest queue of the running period, seconds, and whether it was too long.
+    longest: f64,
+    was_too_long: bool,
+    /// Longest queue of the period before, seconds.
+    drained: f64,
     /// What the last drain in a row was expected to leave, at most, if the queue is our own.
     promised: Option<f64>,
     /// End of the running period; `None` until an ACK begins one.
@@ -58,6 +65,10 @@ impl DrainTimer {
             limit: config.drain_limit,
             backoff: config.drain_backoff,
             relief: config.drain_relief,
+            joint: config.joint_drain,
+            longest: 0.0,
+            was_too_long: false,
+            drained: 0.0,
             promised: None,
             ends_at: None,
             clean: true,
@@ -86,6 +97,7 @@ impl DrainTimer {
     /// What the running period saw is out of date: the next ACK begins another one.
     pub(super) fn restart(&mut self) {
         self.ends_at = None;
+        (self.longest, self.was_too_long) = (0.0, false);
     }
 
     /// Discards the drains so far.
@@ -101,6 +113,16 @@ impl DrainTimer {
         self.promised = Some(self.relief.mul_add(-expected, queue));
     }
 
+    /// The queue that is to be drained, seconds: `queue`, or with joint drains the longest of the
+    /// period that has just ended.
+    pub(super) fn to_drain(&self, queue: f64) -> f64 {
+        if self.joint {
+            queue.max(self.drained)
+        } else {
+            queue
+        }
+    }
+
     /// Drains in a row.
     pub(super) fn drains(&self) -> u32 {
         self.drains
@@ -113,9 +135,15 @@ impl DrainTimer {
             .is_some_and(|at| ack.largest_acked_sent_at >= at)
         {
             self.reduced_at = None;
+            if self.joint {
+                // What the queue was before the reduction is not to count again.
+                self.restart();
+            }
         }
         // A queue is no business of a flow that doesn't use its window.
         self.clean &= ack.cwnd_limited_in_round || !ack.app_limited;
+        self.longest = self.longest.max(queue);
+        self.was_too_long |= too_long;
         let over = self.ends_at.is_some_and(|end| ack.now >= end);
         if self.ends_at.is_some() && (!over || self.awaits_effect()) {
             return Decision::None;
@@ -123,8 +151,10 @@ impl DrainTimer {
         let decides = over && self.clean;
         self.ends_at = Some(ack.now + self.period(ack));
         self.clean = true;
+        let was_too_long = std::mem::take(&mut self.was_too_long);
+        self.drained = std::mem::take(&mut self.longest);
         if decides {
-            self.decide(queue, too_long)
+            self.decide(queue, too_long || (self.joint && was_too_long))
         } else {
             Decision::None
         }

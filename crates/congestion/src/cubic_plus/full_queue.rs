@@ -24,6 +24,9 @@ const STRETCHES: usize = 8;
 /// sender's own bursts.
 const NO_QUEUE: f64 = 0.05;
 
+/// Delay, as a share of the base round-trip time, above which the largest one is that of a queue.
+const KNOWN_QUEUE: f64 = 0.1;
+
 /// The largest delays seen, and that of now.
 #[derive(Clone, Debug)]
 pub(super) struct FullQueue {
@@ -65,11 +68,21 @@ impl FullQueue {
         self.peaks.push_back(std::mem::take(&mut self.peak));
     }
 
+    /// The longest queue seen, in seconds, on a path of base round-trip time `base` seconds.
+    pub(super) fn longest(&self, base: f64) -> f64 {
+        let largest = self.peaks.iter().copied().fold(self.peak, Duration::max);
+        (largest.as_secs_f64() - base).max(0.0)
+    }
+
+    /// True if a queue was seen that is long enough to judge losses by.
+    pub(super) fn is_known(&self, base: f64) -> bool {
+        self.longest(base) > KNOWN_QUEUE * base
+    }
+
     /// True if the buffer looks full, on a path of base round-trip time `base` seconds.
     pub(super) fn looks_full(&self, base: f64) -> bool {
         let queue = |rtt: Duration| (rtt.as_secs_f64() - base).max(0.0);
         let now = self.recent.get().map_or(0.0, queue);
-        let largest = self.peaks.iter().copied().fold(self.peak, Duration::max);
-        now > NO_QUEUE * base && now >= self.share * queue(largest)
+        now > NO_QUEUE * base && now >= self.share * self.longest(base)
     }
 }

@@ -15,12 +15,17 @@
 //! Without losses and marks, `dRTT > T_high` at the end of a period reduces the window too; after
 //! two such drains in a row one is left out.
 
+mod classification;
+mod competition;
 mod config;
 mod delay_signal;
 mod drain;
+mod draining;
 mod full_queue;
 mod loss_classifier;
 mod mode;
+mod recurrence;
+mod spare_capacity;
 
 use std::time::Duration;
 
@@ -30,14 +35,18 @@ use swiftwater_units::{ByteCount, Instant};
 
 pub use config::{CubicPlusConfig, DrainRule, LossFilter, RttMode};
 
+use self::classification::Reaction;
+use self::competition::Competition;
 use self::delay_signal::DelaySignal;
-use self::drain::{Decision, DrainTimer};
+use self::drain::DrainTimer;
 use self::full_queue::FullQueue;
 use self::loss_classifier::{Events, LossClassifier};
 use self::mode::{Mode, Tally};
+use self::recurrence::Recurrence;
+use self::spare_capacity::SpareCapacity;
 use crate::controller::{Controller, Env, Pacing, Snapshot};
 use crate::cubic::{Cubic, CubicCurve};
-use crate::loss_based::{Checkpoint, Curve};
+use crate::loss_based::Checkpoint;
 use crate::sample::{AckBatch, EcnBatch, EpisodeId, LossBatch, RttView, SentInfo};
 
 /// Parameters that are read whenever they matter, so that they can be changed while the controller runs.
@@ -59,6 +68,9 @@ const LIVE: &[&str] = &[
     "drain_relief",
 ];
 
+/// Packets from which on a window is large.
+const LARGE_WINDOW: u64 = 48;
+
 /// The Cubic+ controller.
 #[derive(Clone, Debug)]
 pub struct CubicPlus {
@@ -68,6 +80,11 @@ pub struct CubicPlus {
     losses: LossClassifier,
     drain: DrainTimer,
     full_queue: Option<FullQueue>,
+    recurrence: Option<Recurrence>,
+    spare: Option<SpareCapacity>,
+    competition: Option<Competition>,
+    /// Rounds of the path, up to the configured age.
+    is_young: bool,
     mode: Mode,
     tally: Tally,
     /// Event counts before the last loss event, should it be refuted.
@@ -76,13 +93,6 @@ pub struct CubicPlus {
     held: Option<EpisodeId>,
     /// The window before the drains in a row, while nothing else has reduced it since.
     before_drains: Option<Checkpoint<CubicCurve>>,
-}
-
-/// What a loss event does to the window.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Reaction {
-    Hold,
-    Reduce(f64),
 }
 
 impl CubicPlus {
@@ -95,6 +105,10 @@ impl CubicPlus {
             full_queue: config
                 .full_queue
                 .then(|| FullQueue::new(config.full_queue_share)),
+            recurrence: config.recurrence.then(Recurrence::default),
+            spare: Self::spare(config),
+            competition: Self::competition(config),
+            is_young: config.drain_age > 0,
             mode: Mode::Cubic,
             tally: Tally::default(),
             before_event: None,
@@ -104,45 +118,14 @@ impl CubicPlus {
         }
     }
 
-    /// What a loss event means, and so what is to be done.
-    fn classify(&mut self) -> (Mode, Reaction) {
-        let beta = self.cubic.curve().beta();
-        let cubic = (Mode::Cubic, Reaction::Reduce(beta));
-        let (first, Some(base)) = (self.losses.first_event(), self.delay.base()) else {
-            return cubic;
-        };
-        // The loss ratio is still unknown, and slow start must end.
-        if first {
-            return cubic;
-        }
-        let queue = self.delay.queue();
-        if queue > self.config.t_high(base) {
-            self.losses.discard_shallow();
-            return (Mode::Cubic, Reaction::Reduce(self.config.newbeta));
-        }
-        let no_queue = queue < self.config.t_low(base);
-        if self.config.filter != LossFilter::Off && self.losses.ratio() < self.config.l_ratio {
-            let full = self
-                .full_queue
-                .as_ref()
-                .is_some_and(|queue| queue.looks_full(base));
-            return match self.config.filter {
-                LossFilter::Text if !full => (Mode::RandomHold, Reaction::Hold),
-                LossFilter::Algo if !full && no_queue => {
-                    let factor = beta.max(1.0 - ratio(queue, base));
-                    (Mode::RandomHold, Reaction::Reduce(factor))
-                }
-                _ => cubic,
-            };
-        }
-        if !no_queue {
-            return cubic;
-        }
-        if self.losses.count_shallow(self.config.shallow_n) {
-            (Mode::PeriodicDecrease, Reaction::Reduce(beta))
-        } else {
-            (Mode::PeriodicHold, Reaction::Hold)
-        }
+    fn spare(config: &CubicPlusConfig) -> Option<SpareCapacity> {
+        let on = config.spare_gain > 0.0;
+        on.then(|| SpareCapacity::new(config.spare_gain, config.spare_rounds))
+    }
+
+    fn competition(config: &CubicPlusConfig) -> Option<Competition> {
+        let on = config.compete_rtts > 0.0;
+        on.then(|| Competition::new(config.compete_rtts, config.drain_backoff))
     }
 
     /// Enters `mode` by a decision.
@@ -159,66 +142,25 @@ impl CubicPlus {
         }
     }
 
-    /// What a drain multiplies the window by, with a base round-trip time of `base` seconds; `None`
-    /// if it isn't to be drained at all.
-    fn drain_factor(&self, base: f64) -> Option<f64> {
-        let (beta, delta) = (self.cubic.curve().beta(), self.config.delta);
-        let queue = self.delay.queue();
-        match self.config.drain {
-            DrainRule::Off => None,
-            DrainRule::Text => Some(beta),
-            DrainRule::Algo => Some(beta * delta.max(1.0 - ratio(queue, base))),
-            DrainRule::Bdp => Some((1.0 / (1.0 + ratio(queue, base))).max(beta * delta)),
+    /// The window is about to be reduced because of congestion.
+    fn note_congestion(&mut self) {
+        if let Some(spare) = &mut self.spare {
+            spare.on_congestion(self.cubic.cwnd());
         }
     }
 
-    /// Decides about draining at the end of a period; true if the window was reduced.
-    fn check_queue(&mut self, ack: &AckBatch, env: &Env<'_>) -> bool {
+    /// Grows into capacity that others have left.
+    fn grow_into_spare(&mut self, ack: &AckBatch) {
         let Some(base) = self.delay.base() else {
-            return false;
+            return;
         };
-        let Some(factor) = self.drain_factor(base) else {
-            return false;
+        let queue = self.delay.newest() > self.config.no_spare(base);
+        let Some(spare) = &mut self.spare else {
+            return;
         };
-        if self.cubic.in_slow_start() && !self.config.drain_in_slow_start {
-            self.drain.restart();
-            return false;
-        }
-        let queue = if self.config.drain_relief > 0.0 {
-            self.delay.certain()
-        } else {
-            self.delay.queue()
-        };
-        match self
-            .drain
-            .on_ack(ack, queue, queue > self.config.t_high(base))
-        {
-            Decision::None => false,
-            Decision::Calm => {
-                self.before_drains = None;
-                if self.mode == Mode::DrainSkip {
-                    self.mode = Mode::Cubic;
-                }
-                false
-            }
-            Decision::Drain { first } => {
-                if first {
-                    self.before_drains = Some(self.cubic.checkpoint());
-                }
-                self.enter(Mode::Drain);
-                self.drain.on_drain(factor, queue, base);
-                self.cubic.reduce(factor, None, env);
-                self.after_reduction(ack.now);
-                true
-            }
-            Decision::Skip { first } => {
-                self.enter(Mode::DrainSkip);
-                let saved = self.before_drains.take();
-                if let Some(saved) = saved.filter(|_| first && self.config.drain_restore) {
-                    self.cubic.restore(saved, ack.now);
-                }
-                false
-            }
+        spare.on_ack(ack.round.count, queue, self.cubic.cwnd());
+        if ack.may_grow() && !self.cubic.in_slow_start() {
+            self.cubic.grow_ahead(spare.growth(ack.acked_bytes));
         }
     }
 }
@@ -240,6 +182,9 @@ impl Controller for CubicPlus {
     fn on_sent(&mut self, sent: &SentInfo, env: &mut Env<'_>) {
         if !sent.is_mtu_probe {
             self.losses.on_sent();
+            if let Some(recurrence) = &mut self.recurrence {
+                recurrence.on_sent(sent.inflight_before + sent.bytes);
+            }
         }
         self.cubic.on_sent(sent, env);
     }
@@ -250,6 +195,7 @@ impl Controller for CubicPlus {
             full_queue.on_ack(ack.now, &ack.rtt);
         }
         self.losses.on_round(ack.round.count);
+        self.is_young &= ack.round.count < u64::from(self.config.drain_age);
         let drained = self.check_queue(ack, env);
         let over = match self.mode {
             Mode::Cubic | Mode::DrainSkip => false,
@@ -267,19 +213,35 @@ impl Controller for CubicPlus {
             ..*ack
         };
         self.cubic.on_ack(&ack, env);
+        if !drained {
+            self.grow_into_spare(&ack);
+        }
     }
 
     fn on_loss(&mut self, loss: &LossBatch<'_>, env: &mut Env<'_>) {
         self.losses.on_lost(loss.lost_packets.get());
+        if let Some(recurrence) = &mut self.recurrence {
+            recurrence.on_lost(loss.packets);
+        }
         self.drain.on_congestion();
         if !loss.new_episode {
             self.cubic.on_loss(loss, env);
             return;
         }
         self.before_event = Some((loss.episode, self.losses.events()));
-        let (mode, reaction) = self.classify();
+        let flight = loss
+            .packets
+            .first()
+            .map_or(loss.prior_inflight, |packet| packet.tx_in_flight);
+        let ratio = self.losses.ratio();
+        let size = env.max_datagram_size;
+        let recurs = (self.recurrence).is_some_and(|losses| losses.overflows(flight, size, ratio));
+        let (mode, reaction) = self.classify(recurs, flight >= size.times(LARGE_WINDOW));
         self.enter(mode);
         self.held = (reaction == Reaction::Hold).then_some(loss.episode);
+        if let Some(spare) = &mut self.spare {
+            spare.restart();
+        }
         match reaction {
             Reaction::Hold => {
                 self.cubic.end_recovery();
@@ -288,9 +250,13 @@ impl Controller for CubicPlus {
                 }
             }
             Reaction::Reduce(factor) => {
-                self.before_drains = None;
+                self.abandon_test(loss.now);
+                self.note_congestion();
                 self.cubic.reduce_for_loss(factor, loss, env);
                 self.after_reduction(loss.now);
+                if let Some(recurrence) = &mut self.recurrence {
+                    recurrence.on_reduction(flight);
+                }
             }
         }
     }
@@ -305,10 +271,13 @@ impl Controller for CubicPlus {
             new_episode: due,
             ..*ce
         };
+        if due {
+            self.abandon_test(ce.now);
+            self.note_congestion();
+        }
         self.cubic.on_ce(&ce, env);
         if due {
             self.losses.first_event();
-            self.before_drains = None;
             self.enter(Mode::Cubic);
             self.after_reduction(ce.now);
         }
@@ -336,10 +305,16 @@ impl Controller for CubicPlus {
         self.before_event = None;
         self.held = None;
         self.before_drains = None;
+        self.competition = Self::competition(&self.config);
+        self.spare = Self::spare(&self.config);
     }
 
     fn on_idle_restart(&mut self, now: Instant, idle: Duration, env: &mut Env<'_>) {
         self.drain.restart();
+        self.before_drains = None;
+        if let Some(competition) = &mut self.competition {
+            competition.abandon_test();
+        }
         self.cubic.on_idle_restart(now, idle, env);
     }
 

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use swiftwater_congestion::{
     AckBatch, Controller, ControllerFactory, EcnBatch, EcnCounts, Env, EpisodeId, LossBatch,
-    LossCause, Round, RttView, SentInfo,
+    LossCause, LostPacket, Round, RttView, SentInfo,
 };
 use swiftwater_units::{ByteCount, Instant, PacketCount};
 
@@ -24,6 +24,8 @@ pub struct Script {
     pub rtt: Duration,
     pub app_limited: bool,
     pub episode: u64,
+    /// Packets in flight when the packets were sent that are lost next; `None` leaves it open.
+    pub lost_flight: Option<u64>,
     round: u64,
     recovery_from: Option<Instant>,
     rng: ChaCha8Rng,
@@ -40,6 +42,7 @@ impl Script {
             rtt: Duration::from_millis(BASE_MS),
             app_limited: false,
             episode: 0,
+            lost_flight: None,
             round: 0,
             recovery_from: None,
             rng,
@@ -175,7 +178,23 @@ impl Script {
         self.losses(packets, false);
     }
 
+    fn lost_packets(&self, packets: u64) -> Vec<LostPacket> {
+        let Some(flight) = self.lost_flight else {
+            return Vec::new();
+        };
+        let packet = LostPacket {
+            size: ByteCount::new(MDS),
+            sent_at: self.now - Duration::from_millis(BASE_MS),
+            tx_in_flight: ByteCount::new(flight * MDS),
+            lost_prior: ByteCount::ZERO,
+            delivered_prior: ByteCount::ZERO,
+            is_app_limited: false,
+        };
+        (0..packets).map(|_| packet).collect()
+    }
+
     fn losses(&mut self, packets: u64, new_episode: bool) {
+        let lost_packets = self.lost_packets(packets);
         let lost = ByteCount::new(packets * MDS);
         let batch = LossBatch {
             now: self.now,
@@ -185,7 +204,7 @@ impl Script {
             largest_lost_sent_at: self.now - Duration::from_millis(BASE_MS),
             new_episode,
             episode: EpisodeId(self.episode),
-            packets: &[],
+            packets: &lost_packets,
             prior_inflight: self.cc.cwnd(),
             inflight: self.cc.cwnd() - lost,
             round_lost: lost,
