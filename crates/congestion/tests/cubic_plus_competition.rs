@@ -146,3 +146,15 @@ fn after_a_drain_growth_can_start_from_a_plateau() {
         );
     }
 }
+
+#[test]
+fn the_shipped_setting_drains_jointly_and_yields_to_what_fills_buffers() {
+    let shipped = CubicPlusConfig::default();
+    assert!(shipped.joint_drain && shipped.drain_plateau && !shipped.drain_in_slow_start);
+    assert!(shipped.compete_rtts > 0.0 && shipped.drain_age > 0);
+    // And the paper's does nothing of that.
+    let paper = CubicPlusConfig::paper();
+    assert!(!paper.joint_drain && !paper.drain_plateau && paper.drain_in_slow_start);
+    assert!(paper.drain_age == 0 && paper.compete_rtts <= 0.0 && paper.spare_gain <= 0.0);
+    assert!(!paper.recurrence && paper.shallow_beta <= paper.cubic.beta);
+}

@@ -66,9 +66,14 @@ fn more_losses_than_at_small_flights_are_an_overflow() {
 
 #[test]
 fn a_few_packets_in_flight_say_nothing_about_a_share() {
-    let mut s = flow("");
-    lose_one_at(&mut s, 40);
-    assert_eq!(s.cwnd(), times(WINDOW, &[0.7]));
+    for (settings, factor) in [
+        ("recurrence_packets=41", 0.7),
+        ("recurrence_packets=40", 1.0),
+    ] {
+        let mut s = flow(settings);
+        lose_one_at(&mut s, 40);
+        assert_eq!(s.cwnd(), times(WINDOW, &[factor]), "{settings}");
+    }
 }
 
 #[test]

@@ -30,16 +30,17 @@ fn cubic() -> Transport {
 /// Cubic+ that reduces at each loss as CUBIC does, but by a decision of its own, and drains nothing.
 fn reacting_cubic_plus() -> Transport {
     Transport::new(
-        by_name("cubic-plus:hystart=off,filter=off,shallow_n=1,drain=off")
+        by_name("cubic-plus:hystart=off,filter=off,shallow_n=1,drain=off,spare_gain=0")
             .expect("a specification")
             .as_ref(),
     )
 }
 
-/// Cubic+ as it is by default, after slow start that ends by loss.
+/// Cubic+ as it is by default, after slow start that ends by loss. These paths never have a queue, so that
+/// without the switch its windows would grow into spare capacity without end.
 fn cubic_plus() -> Transport {
     Transport::new(
-        by_name("cubic-plus:hystart=off")
+        by_name("cubic-plus:hystart=off,spare_gain=0")
             .expect("a specification")
             .as_ref(),
     )

@@ -5,6 +5,9 @@ use super::mode::Mode;
 use super::{CubicPlus, ratio};
 use crate::loss_based::Curve as _;
 
+/// Packets from which on a window is large enough to be reduced by less than CUBIC's factor.
+const LARGE_WINDOW: f64 = 48.0;
+
 /// What a loss event does to the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Reaction {
@@ -13,8 +16,9 @@ pub(super) enum Reaction {
 }
 
 impl CubicPlus {
-    /// What a loss event means, and so what is to be done; `large` is true of a window of many packets.
-    pub(super) fn classify(&mut self, recurs: bool, large: bool) -> (Mode, Reaction) {
+    /// What a loss event means, and so what is to be done; `packets` were in
+    /// flight, and `recurs` says that flights at losses point to an overflow.
+    pub(super) fn classify(&mut self, recurs: bool, packets: f64) -> (Mode, Reaction) {
         let beta = self.cubic.curve().beta();
         let cubic = (Mode::Cubic, Reaction::Reduce(beta));
         let (first, Some(base)) = (self.losses.first_event(), self.delay.base()) else {
@@ -24,7 +28,7 @@ impl CubicPlus {
         if first {
             return cubic;
         }
-        let cubic = (Mode::Cubic, Reaction::Reduce(self.backoff(base, large)));
+        let cubic = (Mode::Cubic, Reaction::Reduce(self.backoff(base, packets)));
         let queue = self.delay.queue();
         if queue > self.config.t_high(base) {
             self.losses.discard_shallow();
@@ -32,7 +36,7 @@ impl CubicPlus {
         }
         let no_queue = queue < self.config.t_low(base);
         if self.config.filter != LossFilter::Off && self.losses.ratio() < self.config.l_ratio {
-            let full = self.overflows(base, recurs);
+            let full = self.overflows(base, recurs, packets);
             return match self.config.filter {
                 LossFilter::Text if !full => (Mode::RandomHold, Reaction::Hold),
                 LossFilter::Algo if !full && no_queue => {
@@ -53,11 +57,11 @@ impl CubicPlus {
     }
 
     /// What an overflow multiplies the window by: as much as empties the longest queue seen, between
-    /// CUBIC's factor and the largest one configured, if the window is `large`.
-    fn backoff(&self, base: f64, large: bool) -> f64 {
+    /// CUBIC's factor and the largest one configured, if the window is large.
+    fn backoff(&self, base: f64, packets: f64) -> f64 {
         let beta = self.cubic.curve().beta();
         match &self.full_queue {
-            Some(full_queue) if large => {
+            Some(full_queue) if packets >= LARGE_WINDOW => {
                 let fits = 1.0 / (1.0 + ratio(full_queue.longest(base), base));
                 fits.min(self.config.shallow_beta).max(beta)
             }
@@ -67,9 +71,9 @@ impl CubicPlus {
 
     /// True if a loss now means that the buffer is full, as far as delays, or else the flights at
     /// losses (`recurs`), can say.
-    fn overflows(&self, base: f64, recurs: bool) -> bool {
+    fn overflows(&self, base: f64, recurs: bool, packets: f64) -> bool {
         let queue = self.full_queue.as_ref();
-        let is_known = queue.is_some_and(|queue| queue.is_known(base));
+        let is_known = queue.is_some_and(|queue| queue.is_known(base, packets));
         queue.is_some_and(|queue| queue.looks_full(base)) || (recurs && !is_known)
     }
 }

@@ -167,6 +167,9 @@ pub struct CubicPlusConfig {
     /// Not in the paper: where the buffer has shown no delay by which a loss could be judged, take a
     /// loss for random only if the window's reduction didn't end the losses. Default false.
     pub recurrence: bool,
+    /// Packets in flight below which each such loss is an overflow, because the share of losses says
+    /// nothing where it is that of a few. Range 0 to 1000, default 48.
+    pub recurrence_packets: u32,
     /// Not in the paper: largest factor of a reduction at an overflow. The factor is what just empties
     /// the longest queue seen, as in H-TCP's adaptive backoff, between CUBIC's `beta` and this, for
     /// windows of 48 packets or more. Range 0.1 to 0.95; the default 0.1 leaves `beta`.
@@ -193,28 +196,40 @@ pub struct CubicPlusConfig {
     pub compete_rtts: f64,
 }
 
-/// The shipped setting: chosen by the study in `scenarios/cubic-plus/default-*.toml` so that it
-/// is better than CUBIC alone on a path, and leaves CUBIC beside it what it had.
+/// The shipped setting: chosen by the study in `scenarios/cubic-plus/default-*.toml` and
+/// `frontier-*.toml` so that it is better than CUBIC alone on a path, leaves CUBIC beside it what it
+/// had, and completes transfers earlier.
 ///
 /// The paper's rules starve CUBIC in shallow buffers, where each of its losses passes for random,
 /// and are starved by it in deep ones, where draining makes room for others. So a loss with the
-/// delay near its maximum is CUBIC's business (`full_queue`, `shallow_n`), the drain leaves just what
-/// fits the path, and drains that brought no relief are taken back and repeated ever more
-/// rarely. With that in place, more losses may be taken for random (`l_ratio`), and growth goes on
-/// after them (`hold_growth`).
+/// delay near its maximum is CUBIC's business (`full_queue`, `shallow_n`), and so is one that recurs at
+/// the same flight where no delay shows the buffer (`recurrence`). With that in place, more losses may
+/// be taken for random (`l_ratio`), and growth goes on after them (`hold_growth`). Flows that share a
+/// queue drain it together (`joint_drain`), to just what fits the path (`drain`), from where they grow
+/// slowly (`drain_plateau`); flows that have just begun don't (`drain_age`), nor does anybody beside a
+/// flow that fills buffers (`compete_rtts`). Capacity that others leave is taken at once
+/// (`spare_gain`).
 impl Default for CubicPlusConfig {
     fn default() -> Self {
         Self {
             name: "cubic-plus",
             full_queue: true,
             full_queue_share: 0.5,
+            recurrence: true,
             shallow_n: 1,
             l_ratio: 0.05,
             hold_growth: true,
-            k_high: 2.0,
+            spare_gain: 0.5,
+            spare_rounds: 0,
+            k_high: 1.0,
+            t_high_max: Some(Duration::from_millis(100)),
             drain: DrainRule::Bdp,
-            drain_relief: 0.75,
-            drain_restore: true,
+            drain_in_slow_start: false,
+            drain_age: 10,
+            drain_limit: 1000,
+            drain_plateau: true,
+            joint_drain: true,
+            compete_rtts: 4.0,
             drain_backoff: 64,
             ..Self::paper()
         }
@@ -261,6 +276,7 @@ tunable!(CubicPlusConfig {
     "full_queue" => full_queue, "no loss is random while the delay is near its maximum";
     "full_queue_share" => full_queue_share in 0.1..=1.0, "how near, as a share of that maximum";
     "recurrence" => recurrence, "without a delay to judge by, no loss is random that recurs at the same flight";
+    "recurrence_packets" => recurrence_packets in 0_u32..=1000, "packets in flight below which each such loss is an overflow";
     "shallow_beta" => shallow_beta in 0.1..=0.95, "largest factor of a reduction that leaves no queue";
     "spare_gain" => spare_gain in 0.0..=1.0, "most growth in a round trip into capacity that others left";
     "spare_rounds" => spare_rounds in 0_u32..=100, "round trips without a queue before that";
@@ -302,6 +318,7 @@ impl CubicPlusConfig {
             full_queue: false,
             full_queue_share: 0.75,
             recurrence: false,
+            recurrence_packets: 48,
             shallow_beta: 0.1,
             spare_gain: 0.0,
             spare_rounds: 2,
@@ -353,6 +370,7 @@ impl CubicPlusConfig {
         own.shallow_n = own.shallow_n.clamp(1, 1000);
         own.drain_limit = own.drain_limit.min(1000);
         own.drain_backoff = own.drain_backoff.clamp(1, 1024);
+        own.recurrence_packets = own.recurrence_packets.min(1000);
         own.spare_rounds = own.spare_rounds.min(100);
         own.drain_age = own.drain_age.min(1000);
         own

@@ -24,8 +24,9 @@ const STRETCHES: usize = 8;
 /// sender's own bursts.
 const NO_QUEUE: f64 = 0.05;
 
-/// Delay, as a share of the base round-trip time, above which the largest one is that of a queue.
-const KNOWN_QUEUE: f64 = 0.1;
+/// Packets of the flow that must have been in the queue at the largest delay for it to be that of a
+/// queue.
+const KNOWN_PACKETS: f64 = 8.0;
 
 /// The largest delays seen, and that of now.
 #[derive(Clone, Debug)]
@@ -74,9 +75,10 @@ impl FullQueue {
         (largest.as_secs_f64() - base).max(0.0)
     }
 
-    /// True if a queue was seen that is long enough to judge losses by.
-    pub(super) fn is_known(&self, base: f64) -> bool {
-        self.longest(base) > KNOWN_QUEUE * base
+    /// True if a queue was seen that is long enough to judge losses by, with a window of so many
+    /// packets.
+    pub(super) fn is_known(&self, base: f64, packets: f64) -> bool {
+        self.longest(base) > base * NO_QUEUE.max(KNOWN_PACKETS / packets)
     }
 
     /// True if the buffer looks full, on a path of base round-trip time `base` seconds.

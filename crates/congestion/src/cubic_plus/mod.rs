@@ -14,6 +14,10 @@
 //!
 //! Without losses and marks, `dRTT > T_high` at the end of a period reduces the window too; after
 //! two such drains in a row one is left out.
+//!
+//! Extensions that are not in the paper, each with a switch and in a file of its own: `full_queue`
+//! and `recurrence` tell overflow from random loss in shallow buffers, `competition` ends drains
+//! beside flows that fill buffers, `spare_capacity` grows into capacity that others have left.
 
 mod classification;
 mod competition;
@@ -66,10 +70,10 @@ const LIVE: &[&str] = &[
     "hold_growth",
     "drain_restore",
     "drain_relief",
+    "drain_plateau",
+    "recurrence_packets",
+    "shallow_beta",
 ];
-
-/// Packets from which on a window is large.
-const LARGE_WINDOW: u64 = 48;
 
 /// The Cubic+ controller.
 #[derive(Clone, Debug)]
@@ -235,8 +239,10 @@ impl Controller for CubicPlus {
             .map_or(loss.prior_inflight, |packet| packet.tx_in_flight);
         let ratio = self.losses.ratio();
         let size = env.max_datagram_size;
-        let recurs = (self.recurrence).is_some_and(|losses| losses.overflows(flight, size, ratio));
-        let (mode, reaction) = self.classify(recurs, flight >= size.times(LARGE_WINDOW));
+        let packets = flight.get() as f64 / size.get().max(1) as f64;
+        let few = packets < f64::from(self.config.recurrence_packets);
+        let recurs = (self.recurrence).is_some_and(|losses| few || losses.overflows(flight, ratio));
+        let (mode, reaction) = self.classify(recurs, packets);
         self.enter(mode);
         self.held = (reaction == Reaction::Hold).then_some(loss.episode);
         if let Some(spare) = &mut self.spare {

@@ -17,9 +17,6 @@ const BELOW: f64 = 0.85;
 /// packets.
 const EXCESS: (f64, f64) = (1.5, 0.0025);
 
-/// Packets in flight below which the share of losses says nothing, because it is that of a few.
-const LEAST_FLIGHT: u64 = 48;
-
 /// Losses over flights.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Recurrence {
@@ -50,13 +47,9 @@ impl Recurrence {
         self.lost += below.count() as f64;
     }
 
-    /// True if a loss event at this flight of packets of `size` bytes is an overflow, with the share
-    /// `ratio` of packets lost now.
-    pub(super) fn overflows(&self, flight: ByteCount, size: ByteCount, ratio: f64) -> bool {
+    /// True if a loss event at this flight is an overflow, with the share `ratio` of packets lost now.
+    pub(super) fn overflows(&self, flight: ByteCount, ratio: f64) -> bool {
         let (factor, share) = EXCESS;
-        if flight < size.times(LEAST_FLIGHT) {
-            return true;
-        }
         match self.top {
             None => true,
             Some(_) if self.is_below(flight) => false,
