@@ -388,7 +388,7 @@ impl CubicPlusConfig {
 
     /// Delay of a queue at which there is no spare capacity, on a path of that base round-trip time,
     /// seconds.
-    pub(super) fn no_spare(&self, base: f64) -> f64 {
+    pub(super) fn no_spare(base: f64) -> f64 {
         (SPARE_QUEUE * base).max(SPARE_QUEUE_MIN)
     }
 

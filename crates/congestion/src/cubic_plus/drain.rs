@@ -115,7 +115,7 @@ impl DrainTimer {
 
     /// The queue that is to be drained, seconds: `queue`, or with joint drains the longest of the
     /// period that has just ended.
-    pub(super) fn to_drain(&self, queue: f64) -> f64 {
+    pub(super) fn queue_to_drain(&self, queue: f64) -> f64 {
         if self.joint {
             queue.max(self.drained)
         } else {

@@ -18,7 +18,7 @@ impl CubicPlus {
     /// if it isn't to be drained at all.
     fn drain_factor(&self, base: f64) -> Option<f64> {
         let (beta, delta) = (self.cubic.curve().beta(), self.config.delta);
-        let queue = self.drain.to_drain(self.delay.queue());
+        let queue = self.drain.queue_to_drain(self.delay.queue());
         match self.config.drain {
             DrainRule::Off => None,
             DrainRule::Text => Some(beta),

@@ -158,7 +158,7 @@ impl CubicPlus {
         let Some(base) = self.delay.base() else {
             return;
         };
-        let queue = self.delay.newest() > self.config.no_spare(base);
+        let queue = self.delay.newest() > CubicPlusConfig::no_spare(base);
         let Some(spare) = &mut self.spare else {
             return;
         };
