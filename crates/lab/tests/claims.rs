@@ -286,9 +286,11 @@ fn the_largest_of_noisy_points_has_an_interval_for_all_of_them() {
     let interval = largest.interval.expect("three repeats");
     let half = t / 3.0_f64.sqrt();
     assert!((interval.low - (10.5 - half)).abs() < 1e-3, "{interval:?}");
-    assert!((interval.high - (10.5 + half)).abs() < 1e-3, "{interval:?}");
+    // That it is at most so much is wrong only if the end of the point is that is the largest.
+    let own = T2 / 3.0_f64.sqrt();
+    assert!((interval.high - (10.5 + own)).abs() < 1e-3, "{interval:?}");
     assert_eq!(largest.outcome, Outcome::Open);
-    assert_eq!(largest.here, "10.5 [6.08, 14.9]");
+    assert_eq!(largest.here, "10.5 [6.08, 13.0]");
 }
 
 #[test]

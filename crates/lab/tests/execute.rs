@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use experiments::{experiment, options, outcome, read, run_in, simulate};
 use swiftwater_lab::run::{
-    ExecuteError, ExecuteOptions, Progress, RunFailure, Watcher, execute_with,
+    ExecuteError, ExecuteOptions, Progress, RunFailure, Watcher, execute_with, work_left,
 };
 use swiftwater_lab::scenario::{Run, Setup};
 use swiftwater_lab::store::{Results, Row};
@@ -185,6 +185,25 @@ fn shards_share_the_runs() {
         }
     }
     assert_eq!(all, experiment.runs().collect());
+}
+
+#[test]
+fn the_work_left_is_that_of_the_selected_runs_that_are_missing() {
+    let experiment = experiment(&["a", "b"], 4);
+    let folder = folder();
+    let left = |options: &ExecuteOptions<'_>| {
+        let results = Results::open(folder.path(), &experiment).expect("it opens");
+        work_left(&experiment, &results, options).expect("valid")
+    };
+    let half = ExecuteOptions {
+        shard: Some((1, 2)),
+        ..options(1)
+    };
+    let (all, of_half) = (left(&options(1)), left(&half));
+    assert!(0.0 < of_half && of_half < all);
+    run_in(folder.path(), &experiment, &half, &simulate);
+    assert!(left(&half).abs() < 1e-9);
+    assert!((left(&options(1)) - (all - of_half)).abs() < 1e-9 * all);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use experiments::{experiment, options, read, run_in, simulate, write};
 use swiftwater_lab::report::{needs, render};
-use swiftwater_lab::scenario::{Experiment, Figure, FigureKind, Scale};
+use swiftwater_lab::scenario::{Compare, Experiment, Figure, FigureKind, Scale};
 use swiftwater_lab::store::{Origin, Results};
 use tempfile::TempDir;
 
@@ -21,6 +21,7 @@ fn with_figures() -> Experiment {
         series: vec!["kind".to_owned()],
         panels: Vec::new(),
         select: BTreeMap::from([("kind".to_owned(), vec!["b".to_owned()])]),
+        compare: Compare::Value,
         x_scale: Scale::Linear,
         y_scale: Scale::Linear,
     };

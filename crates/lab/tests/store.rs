@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use experiments::{bare, experiment, options, outcome, read, run_in, simulate, write};
 use proptest::prelude::*;
-use swiftwater_lab::run::ExecuteOptions;
+use swiftwater_lab::run::{ExecuteOptions, execute_with};
 use swiftwater_lab::scenario::Experiment;
-use swiftwater_lab::store::{Manifest, Origin, Results, StoreError, find, merge};
+use swiftwater_lab::store::{Manifest, Origin, Results, StoreError, UNKNOWN_COMMIT, find, merge};
 use tempfile::TempDir;
 
 fn folder() -> TempDir {
@@ -51,6 +51,71 @@ fn rows_series_and_samples_are_read_as_they_were_written() {
     }
     let simulated: Vec<f64> = results.timing().map(|timing| timing.simulated_s).collect();
     assert_eq!(simulated, [1.0, 2.0, 1.0, 2.0]);
+}
+
+/// Runs a shard with a build of this commit.
+fn run_shard(folder: &Path, experiment: &Experiment, commit: &str, shard: (u32, u32)) {
+    let mut results = Results::open(folder, experiment).expect("it opens");
+    results.set_commit(commit);
+    let options = ExecuteOptions {
+        shard: Some(shard),
+        ..options(1)
+    };
+    execute_with(experiment, &mut results, &options, &mut (), &simulate).expect("it runs");
+}
+
+fn commits(folder: &Path) -> Vec<String> {
+    Manifest::read(folder).expect("a manifest").commits
+}
+
+#[test]
+fn the_manifest_names_the_commits_of_the_rows() {
+    let experiment = experiment(&["a", "b"], 3);
+    let folder = folder();
+    run_shard(folder.path(), &experiment, "aaa", (1, 2));
+    assert_eq!(commits(folder.path()), ["aaa"]);
+    // Nothing is left of this part: no row is from another build.
+    run_shard(folder.path(), &experiment, "bbb", (1, 2));
+    assert_eq!(commits(folder.path()), ["aaa"]);
+    run_shard(folder.path(), &experiment, "bbb", (2, 2));
+    assert_eq!(commits(folder.path()), ["aaa", "bbb"]);
+    // Rows don't name it.
+    let other = finished(&experiment);
+    assert_eq!(commits(other.path()), [UNKNOWN_COMMIT]);
+    assert!(read(folder.path(), "rows.csv") == read(other.path(), "rows.csv"));
+}
+
+#[test]
+fn rows_from_before_commits_were_recorded_have_an_unknown_one() {
+    let experiment = experiment(&["a", "b"], 3);
+    let folder = folder();
+    run_shard(folder.path(), &experiment, "aaa", (1, 2));
+    let manifest = String::from_utf8(read(folder.path(), "manifest.json")).expect("text");
+    let (before, after) = manifest
+        .split_once("  \"commits\": [")
+        .expect("they are there");
+    let (_, after) = after.split_once("],\n").expect("a list");
+    write(
+        folder.path(),
+        "manifest.json",
+        format!("{before}{after}").as_bytes(),
+    );
+    assert!(commits(folder.path()).is_empty());
+    run_shard(folder.path(), &experiment, "bbb", (2, 2));
+    assert_eq!(commits(folder.path()), [UNKNOWN_COMMIT, "bbb"]);
+}
+
+#[test]
+fn joined_shards_of_several_builds_name_them_all() {
+    let experiment = experiment(&["a", "b"], 3);
+    let (one, two, all) = (folder(), folder(), folder());
+    run_shard(one.path(), &experiment, "aaa", (1, 2));
+    run_shard(two.path(), &experiment, "bbb", (2, 2));
+    let inputs = [one.path().to_owned(), two.path().to_owned()];
+    merge(all.path(), &experiment, &inputs).expect("it merges");
+    assert_eq!(commits(all.path()), ["aaa", "bbb"]);
+    let whole = finished(&experiment);
+    assert!(read(all.path(), "rows.csv") == read(whole.path(), "rows.csv"));
 }
 
 #[test]

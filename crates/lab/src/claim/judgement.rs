@@ -1,7 +1,7 @@
 //! The judgement of a measured number by a band.
 
-use super::Outcome;
 use super::confidence::Interval;
+use super::verdict::Outcome;
 use crate::scenario::Band;
 
 /// The outcome for `value` with its confidence interval: inside or outside only if the whole interval is.

@@ -1,11 +1,11 @@
 //! Reduction of the points over which a comparison is repeated, with the verdict on them.
 
-use super::Outcome;
 use super::compare::{Compared, mean};
 use super::confidence::{ERROR, Interval, half_width};
 use super::judgement::{judge, slack};
 use super::select::Point;
 use super::text::Form;
+use super::verdict::Outcome;
 use crate::scenario::{Band, Take, Test, number_of_label};
 
 /// The result of a test.
@@ -26,8 +26,8 @@ pub(super) struct Reduced {
 pub(super) fn take(test: &Test, points: &[(Point, Compared)]) -> Reduced {
     match test.take {
         Take::All => all(test.pass, points),
-        Take::Min => extreme(test.pass, points, &SMALLEST),
-        Take::Max => extreme(test.pass, points, &LARGEST),
+        Take::Min => extreme(test.pass, points, Extreme::Smallest),
+        Take::Max => extreme(test.pass, points, Extreme::Largest),
         Take::Mean => average(test.pass, points),
         Take::FirstAtLeast(bound) => first(test, points, bound, |value| value >= bound),
         Take::FirstAtMost(bound) => first(test, points, bound, |value| value <= bound),
@@ -90,55 +90,83 @@ fn alone(point: &Point, compared: &Compared) -> String {
 }
 
 /// The smallest or the largest of several points.
-struct Extreme {
-    word: &'static str,
-    is_before: fn(f64, f64) -> bool,
-    of_two: fn(f64, f64) -> f64,
+#[derive(Clone, Copy)]
+enum Extreme {
+    Smallest,
+    Largest,
 }
 
-const SMALLEST: Extreme = Extreme {
-    word: "smallest",
-    is_before: |a, b| a < b,
-    of_two: f64::min,
-};
+impl Extreme {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Smallest => "smallest",
+            Self::Largest => "largest",
+        }
+    }
 
-const LARGEST: Extreme = Extreme {
-    word: "largest",
-    is_before: |a, b| a > b,
-    of_two: f64::max,
-};
+    fn is_before(self, a: f64, b: f64) -> bool {
+        match self {
+            Self::Smallest => a < b,
+            Self::Largest => a > b,
+        }
+    }
 
-/// The extreme of noisy points is biased: with intervals that hold for all points at once (Bonferroni), the
-/// extremes of their ends bound that of the means.
-fn extreme(band: Band, points: &[(Point, Compared)], which: &Extreme) -> Reduced {
+    /// The interval of the extreme of the points' true values.
+    ///
+    /// The largest measured point is biased upwards: that the largest is at least so much holds with an end that is
+    /// right for all points at once (Bonferroni). That it is at most so much needs no correction: it is wrong only if the
+    /// end of that one point is, which is the largest. Each end is wrong with half of the error probability.
+    fn interval(self, points: &[(Point, Compared)]) -> Option<Interval> {
+        let together = ERROR / points.len() as f64;
+        let ends = |error: f64| -> Option<Interval> {
+            let all = points.iter().map(|(_, compared)| compared.interval(error));
+            let all: Vec<Interval> = all.collect::<Option<_>>()?;
+            let extreme = |of: fn(&Interval) -> f64| match self {
+                Self::Smallest => all.iter().map(of).fold(f64::INFINITY, f64::min),
+                Self::Largest => all.iter().map(of).fold(f64::NEG_INFINITY, f64::max),
+            };
+            Some(Interval {
+                low: extreme(|interval| interval.low),
+                high: extreme(|interval| interval.high),
+            })
+        };
+        let (own, all) = (ends(ERROR)?, ends(together)?);
+        Some(match self {
+            Self::Smallest => Interval {
+                low: own.low,
+                high: all.high,
+            },
+            Self::Largest => Interval {
+                low: all.low,
+                high: own.high,
+            },
+        })
+    }
+}
+
+fn extreme(band: Band, points: &[(Point, Compared)], which: Extreme) -> Reduced {
     // A value that isn't a number is the worst, so that it is not hidden by others.
     let chosen = first_best(points, |a, b| {
-        !b.is_nan() && (a.is_nan() || (which.is_before)(a, b))
+        !b.is_nan() && (a.is_nan() || which.is_before(a, b))
     });
     let (point, compared) = &points[chosen];
-    let together = ERROR / points.len() as f64;
-    let intervals = points
-        .iter()
-        .map(|(_, compared)| compared.interval(together));
-    let interval = intervals
-        .collect::<Option<Vec<Interval>>>()
-        .and_then(|intervals| {
-            intervals.into_iter().reduce(|a, b| Interval {
-                low: (which.of_two)(a.low, b.low),
-                high: (which.of_two)(a.high, b.high),
-            })
-        });
-    Reduced {
-        value: Some(compared.value),
-        margin: compared.margin().filter(|_| points.len() == 1),
-        interval,
-        outcome: judge(band, compared.value, interval),
-        detail: format!(
+    let interval = which.interval(points);
+    let margin = compared.margin().filter(|_| points.len() == 1);
+    let detail = match points {
+        [_] => alone(point, compared),
+        several => format!(
             "{} of {} points, at {}",
-            which.word,
-            points.len(),
+            which.word(),
+            several.len(),
             point.place()
         ),
+    };
+    Reduced {
+        value: Some(compared.value),
+        margin,
+        interval,
+        outcome: judge(band, compared.value, interval),
+        detail,
         unit: String::new(),
     }
 }

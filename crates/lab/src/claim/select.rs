@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::scenario::{Against, Compare, Experiment, Selected, Test};
+use crate::scenario::{Against, Compare, Experiment, Selected, Selection, Test};
 use crate::store::Table;
 
 /// Most runs with nothing to measure that are listed.
 const EXAMPLES: usize = 3;
 
-/// Rows by case and repeat.
-pub(super) struct Rows<'a> {
+/// The rows of an experiment by case and repeat.
+#[derive(Debug)]
+pub struct Rows<'a> {
     experiment: &'a Experiment,
     cases: BTreeMap<&'a [String], usize>,
     values: BTreeMap<(usize, u32), &'a [Option<f64>]>,
@@ -68,7 +69,8 @@ pub(super) struct Needed {
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn new(experiment: &'a Experiment, table: &'a Table) -> Self {
+    /// Indexes the rows of `table`.
+    pub fn new(experiment: &'a Experiment, table: &'a Table) -> Self {
         let cases = experiment.cases.iter().enumerate();
         let rows = table.rows.iter();
         let columns = table.measures.iter().enumerate();
@@ -86,12 +88,16 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The points of a test, without those for which the experiment has no cases: excluded
+    /// The cases that have labels of `select`.
+    pub fn selected(&self, select: &Selection) -> Selected<'a> {
+        Selected::new(self.experiment, select)
+    }
+
+    /// The points of a test in `cases`, without those for which the experiment has no cases: excluded
     /// combinations, or labels that the short form doesn't have.
-    pub(super) fn points(&self, test: &Test) -> Vec<Point> {
+    pub(super) fn points(&self, test: &Test, cases: &Selected<'_>) -> Vec<Point> {
         let against = against(&test.compare);
-        let selected = Selected::new(self.experiment, &test.select);
-        let groups = selected.grouped(&test.each).into_iter();
+        let groups = cases.grouped(&test.each).into_iter();
         let points = groups.map(|(labels, part)| {
             let values = labels.into_iter().map(str::to_owned);
             let mut cells = Vec::new();

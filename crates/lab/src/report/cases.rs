@@ -7,7 +7,7 @@ use super::number::short;
 use super::statistics::Means;
 use crate::scenario::{Compare, Experiment, FigureKind, Verifiable};
 
-/// Measures that claims and figures refer to, each once, in the order of the file.
+/// Measures that claims, figures and tables refer to, each once, in the order of the file.
 pub(super) fn measures(experiment: &Experiment) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     let mut add = |name| {
@@ -30,6 +30,9 @@ pub(super) fn measures(experiment: &Experiment) -> Vec<&str> {
         if let FigureKind::Line { y, .. } | FigureKind::Bar { y, .. } = &figure.kind {
             y.iter().map(String::as_str).for_each(&mut add);
         }
+    }
+    for column in experiment.tables.iter().flat_map(|table| &table.columns) {
+        add(column.test.measure.as_str());
     }
     names
 }

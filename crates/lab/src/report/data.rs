@@ -31,6 +31,8 @@ pub struct RowsOrigin {
     pub command: Option<String>,
     /// Version of the program that produced the rows.
     pub version: Option<String>,
+    /// [`Manifest::commits`](crate::store::Manifest::commits).
+    pub commits: Vec<String>,
     /// Seconds that the runs took on the wall clock, summed over runs (not over cores).
     pub wall_s: Option<f64>,
     /// Virtual seconds simulated, summed over runs.

@@ -5,13 +5,14 @@
 //! Experiment --needs-----> runs whose time series and samples the figures show
 //! ReportData --page------> title, verdicts, figures, cases, how it was run
 //!              figures --> JSON for plotly.js, one object for each figure
-//! verdicts   --markdown--> table for documents, misses first
+//! rows       --measured_table--> the tables of the experiment
+//! verdicts   --markdown--> tables for documents, misses first; pages of which parts are replaced
 //! Sheet      --chart-----> pages of results that come from no scenario, drawn as SVG
 //! ```
 //!
 //! Pages contain text of files (titles, labels, notes), all of it escaped in `html.rs`. Files are
-//! read through [`Results`](crate::store::Results) only; nothing is written or evaluated: verdicts
-//! come from [`claim`](crate::claim).
+//! read through [`Results`](crate::store::Results) only; nothing is written. Verdicts, and the numbers of tables, come
+//! from [`claim`](crate::claim).
 
 mod cases;
 mod chart;
@@ -20,11 +21,13 @@ pub mod figures;
 mod html;
 mod index;
 mod markdown;
+mod measured_table;
 mod number;
 mod page;
 mod sheet;
 mod statistics;
 mod stored;
+mod table_html;
 mod verdicts;
 
 use thiserror::Error;
@@ -32,7 +35,8 @@ use thiserror::Error;
 pub use chart::{Chart, ChartBand, Curve, Panel, Shape};
 pub use data::{Needs, ReportData, RowsOrigin, needs};
 pub use index::{Counts, IndexEntry, index};
-pub use markdown::markdown;
+pub use markdown::{DocumentError, Documented, document_template, fill_document, markdown};
+pub use measured_table::{MeasuredCell, MeasuredRow, MeasuredTable, measured_tables};
 pub use page::render_data;
 pub use sheet::{Headline, Sheet};
 pub use statistics::{ErrorBars, Means, Point};

@@ -9,9 +9,11 @@ use super::data::ReportData;
 use super::figures::{Context, Drawn, Palette, draw};
 use super::html::{document, escape, json, paragraphs};
 use super::index::{Counts, SMOKE};
+use super::measured_table::measured_tables;
 use super::number::short;
 use super::statistics::Means;
-use super::{ReportError, cases, verdicts};
+use super::{ReportError, cases, table_html, verdicts};
+use crate::claim::Rows;
 use crate::scenario::{Experiment, Figure};
 
 /// The page: verdicts, figures, cases, origin. It is self-contained, and links to `rows.csv` and
@@ -31,6 +33,12 @@ pub fn render_data(data: &ReportData<'_>) -> Result<String, ReportError> {
         let _ = writeln!(body, "<p>{counts}.</p>");
     }
     body.push_str(&verdicts::table(data.verdicts, data.experiment.quick));
+    if !experiment.tables.is_empty() {
+        body.push_str("<h2>Tables</h2>\n");
+        for measured in measured_tables(experiment, data.table) {
+            body.push_str(&table_html::table(&measured));
+        }
+    }
     body.push_str("<h2>Figures</h2>\n");
     let drawn = figures(&mut body, data, &means)?;
     body.push_str("<h2>Cases</h2>\n");
@@ -89,6 +97,7 @@ fn figures(
     let context = Context {
         data: *data,
         means,
+        rows: &Rows::new(data.experiment, data.table),
         palette: &palette,
     };
     let mut any = false;
@@ -194,6 +203,9 @@ fn how_it_was_run(data: &ReportData<'_>) -> String {
     ];
     if let Some(version) = &origin.version {
         facts.push(("Program version of the rows", version.clone()));
+    }
+    if !origin.commits.is_empty() {
+        facts.push(("Commit of the rows", origin.commits.join(", ")));
     }
     facts.push((
         "Program version of this page",

@@ -45,6 +45,7 @@ fn origin(results: &Results) -> RowsOrigin {
     RowsOrigin {
         command: command(manifest),
         version: Some(manifest.program.clone()),
+        commits: manifest.commits.clone(),
         wall_s: timed.then_some(wall.as_secs_f64()),
         simulated_s: timed.then_some(simulated),
     }

@@ -48,7 +48,6 @@ pub fn execute_with(
         .filter(|run| !results.has(*run))
         .collect();
     let before = wanted.len() - todo.len();
-    let work = |run: &Run| work_of_case(&experiment.cases[run.case].setup);
     let jobs = options
         .jobs
         .min(NonZeroUsize::new(todo.len()).unwrap_or(NonZeroUsize::MIN));
@@ -56,7 +55,7 @@ pub fn execute_with(
         experiment,
         results,
         watcher,
-        progress: Progress::new(wanted.len(), before, todo.iter().map(work).sum(), jobs),
+        progress: Progress::new(wanted.len(), before, work_of(experiment, &todo), jobs),
         summary: Summary {
             runs: wanted.len(),
             before,
@@ -117,6 +116,22 @@ pub fn selected(
             .collect()),
         Some((part, parts)) => Err(ExecuteError::Shard(part, parts)),
     }
+}
+
+/// Expected work of the selected runs that `results` lacks.
+pub fn work_left(
+    experiment: &Experiment,
+    results: &Results,
+    options: &ExecuteOptions<'_>,
+) -> Result<f64, ExecuteError> {
+    let mut todo = selected(experiment, options)?;
+    todo.retain(|run| !results.has(*run));
+    Ok(work_of(experiment, &todo))
+}
+
+fn work_of(experiment: &Experiment, runs: &[Run]) -> f64 {
+    let setups = runs.iter().map(|run| &experiment.cases[run.case].setup);
+    setups.map(work_of_case).sum()
 }
 
 /// A completed run.

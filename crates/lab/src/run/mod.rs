@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-pub use execute::{Simulate, execute, execute_with, selected};
+pub use execute::{Simulate, execute, execute_with, selected, work_left};
 pub use failure::{Problem, RunFailure};
 pub use progress::{Progress, work, work_of_case};
 

@@ -110,6 +110,16 @@ pub struct Against {
     pub select: BTreeMap<String, String>,
 }
 
+impl Against {
+    /// In words: `recovery=arq`.
+    pub fn describe(&self) -> String {
+        let labels = self.select.iter();
+        let labels = labels.map(|(axis, label)| format!("{axis}={label}"));
+        let measure = self.measure.iter().cloned();
+        measure.chain(labels).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// Reduction of the points of `each`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -92,7 +92,7 @@ pub(super) fn selection(row: &Reader<'_>, sweep: &Sweep) -> Read<Selection> {
 }
 
 /// The other side replaces labels that are fixed: by `where`, or at each point by `each`.
-fn check_against(
+pub(super) fn check_against(
     row: &Reader<'_>,
     sweep: &Sweep,
     against: &Against,
@@ -228,7 +228,11 @@ pub(super) fn check_exclusions(
     }
 }
 
-fn read_against(row: &Reader<'_>, sweep: &Sweep, columns: &[String]) -> Read<Option<Against>> {
+pub(super) fn read_against(
+    row: &Reader<'_>,
+    sweep: &Sweep,
+    columns: &[String],
+) -> Read<Option<Against>> {
     let Some(table) = row.table("against")? else {
         return Ok(None);
     };
@@ -251,7 +255,7 @@ fn read_against(row: &Reader<'_>, sweep: &Sweep, columns: &[String]) -> Read<Opt
     }))
 }
 
-fn read_compare(row: &Reader<'_>, against: Option<Against>) -> Read<Compare> {
+pub(super) fn read_compare(row: &Reader<'_>, against: Option<Against>) -> Read<Compare> {
     type Make = fn(Against) -> Compare;
     let words: [(&str, Option<Make>); 4] = [
         ("value", None),
@@ -273,7 +277,7 @@ fn read_compare(row: &Reader<'_>, against: Option<Against>) -> Read<Compare> {
     }
 }
 
-fn read_take(row: &Reader<'_>, sweep: &Sweep, each: &[String]) -> Read<Take> {
+pub(super) fn read_take(row: &Reader<'_>, sweep: &Sweep, each: &[String]) -> Read<Take> {
     let Some(Value::Table(_)) = row.node("take").map(|node| &node.value) else {
         let words = [
             ("all", Compact::All),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::claim::{Selection, as_written};
+use super::claim::{Compare, Selection, as_written};
 
 /// One figure, possibly with several panels.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -23,6 +23,8 @@ pub struct Figure {
     /// The cases: those with these labels; axes that are not named are averaged.
     #[serde(rename = "where", serialize_with = "as_written")]
     pub select: Selection,
+    /// What measures are compared with, by lines and bars.
+    pub compare: Compare,
     /// Scale of the horizontal axis.
     pub x_scale: Scale,
     /// Scale of the vertical axis.

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::claims::{axes, check_column, is_fixed, selection};
+use super::claim::{Compare, Selection};
+use super::claims::{
+    axes, check_against, check_column, is_fixed, read_against, read_compare, selection,
+};
 use super::error::{Read, known_names};
 use super::figure::{Figure, FigureKind, Scale};
 use super::library::LoadOptions;
@@ -91,6 +94,7 @@ impl Drawable<'_> {
                 return Err(row.fault(key, format!("axis `{name}` is used already")));
             }
         }
+        let compare = self.compare(row, &select, &used)?;
         let scales = [("linear", Scale::Linear), ("log", Scale::Log)];
         Ok(Figure {
             id,
@@ -99,6 +103,7 @@ impl Drawable<'_> {
             kind,
             series: series.clone(),
             panels: panels.clone(),
+            compare,
             select: select.clone(),
             x_scale: row.word("x_scale", &scales)?.unwrap_or_default(),
             y_scale: row.word("y_scale", &scales)?.unwrap_or_default(),
@@ -115,7 +120,7 @@ impl Drawable<'_> {
         let kind = row.word("kind", &kinds)?;
         let kind = row.need("kind", kind, "line, bar, cdf or series")?;
         let of_kind: &[&str] = match kind {
-            Kind::Line | Kind::Bar => &["x", "y"],
+            Kind::Line | Kind::Bar => &["x", "y", "compare", "against"],
             Kind::Cdf => &["group", "of"],
             Kind::Series => &["y"],
         };
@@ -133,6 +138,21 @@ impl Drawable<'_> {
             Kind::Cdf => self.distribution(row),
             Kind::Series => self.time_series(row),
         }
+    }
+
+    /// What measures are compared with; `named` are the axes that the figure names.
+    fn compare(
+        &self,
+        row: &Reader<'_>,
+        select: &Selection,
+        named: &BTreeSet<&str>,
+    ) -> Read<Compare> {
+        let against = read_against(row, self.sweep, self.columns)?;
+        if let Some(against) = &against {
+            let named: Vec<String> = named.iter().map(|&name| name.to_owned()).collect();
+            check_against(row, self.sweep, against, select, &named)?;
+        }
+        read_compare(row, against)
     }
 
     fn x(&self, row: &Reader<'_>) -> Read<String> {

@@ -14,12 +14,12 @@ use super::substitute::Bindings;
 use super::sweep::Sweep;
 use super::traces::Traces;
 use super::tree::{self, Table};
-use super::{Case, Experiment, Setup, claims, figures, links};
+use super::{Case, Experiment, Setup, claims, figures, links, tables as summary_tables};
 use crate::world;
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "title", "source", "about", "run", "sweep", "exclude", "quick", "link", "flow", "claim",
-    "figure",
+    "figure", "table",
 ];
 
 /// Origin of a scenario.
@@ -90,6 +90,7 @@ fn read(origin: &Origin<'_>, options: &LoadOptions) -> Read<Experiment> {
     let sweep = Sweep::read(&root, options)?;
     let run = run::table(&root, &sweep, options)?;
     let (repeats, seed) = run::repeats(&run, options)?;
+    let planned_repeats = planned_repeats(&run, options)?;
     let axes = sweep.axes();
 
     let mut builder = Builder {
@@ -107,11 +108,7 @@ fn read(origin: &Origin<'_>, options: &LoadOptions) -> Read<Experiment> {
         .iter()
         .map(|bindings| builder.case(bindings))
         .collect::<Read<Vec<_>>>()?;
-    let sections = ["run", "quick"].map(|key| root.section(key));
-    let sections: Vec<_> = sections.into_iter().collect::<Read<_>>()?;
-    let sections: Vec<Table> = sections.iter().flatten().map(Reader::to_table).collect();
-    let tables = builder.links.iter().chain(&builder.flows);
-    sweep.check_used(tables.chain(&sections))?;
+    check_used(&root, &sweep, &builder)?;
     let columns = columns(&cases);
     if let Some(axis) = sweep.axes.iter().find(|axis| columns.contains(&axis.name)) {
         return Err(Fault::new(
@@ -128,12 +125,34 @@ fn read(origin: &Origin<'_>, options: &LoadOptions) -> Read<Experiment> {
         quick: options.quick,
         claims: claims::read(&root, &sweep, &columns)?,
         figures: figures::read(&root, &sweep, &columns, &cases, options)?,
+        tables: summary_tables::read(&root, &sweep, &columns)?,
+        traces: builder.traces.used(),
+        planned_repeats,
         axes,
         cases,
         repeats,
         seed,
         digest: builder.fingerprint.finish(),
     })
+}
+
+/// The repeats that the file asks for.
+fn planned_repeats(run: &Table, options: &LoadOptions) -> Read<u32> {
+    let of_file = LoadOptions {
+        repeats: None,
+        ..options.clone()
+    };
+    let (repeats, _) = run::repeats(run, &of_file)?;
+    Ok(repeats)
+}
+
+/// Every axis must be used in some table.
+fn check_used(root: &Reader<'_>, sweep: &Sweep, builder: &Builder<'_>) -> Read<()> {
+    let sections = ["run", "quick"].map(|key| root.section(key));
+    let sections: Vec<_> = sections.into_iter().collect::<Read<_>>()?;
+    let sections: Vec<Table> = sections.iter().flatten().map(Reader::to_table).collect();
+    let tables = builder.links.iter().chain(&builder.flows);
+    sweep.check_used(tables.chain(&sections))
 }
 
 /// The tables `[[key]]`, at least one.

@@ -1,12 +1,12 @@
 //! The definition of an experiment: a grid of cases, each run several times, with claims about its
-//! rows and figures drawn from them.
+//! rows, and figures and tables made from them.
 //!
 //! [`Library`] finds scenario files (TOML) and reads them. A file goes through these steps:
 //!
 //! ```text
 //! text --tree--> values with lines --sweep--> the grid of combinations
 //!     each combination --substitute--> its tables --run, links, flows--> Setup
-//!     all of them      --claims, figures, digest--> Experiment
+//!     all of them      --claims, figures, tables, digest--> Experiment
 //! ```
 //!
 //! Everything is checked: a scenario that loads also runs. Errors have file and line.
@@ -32,7 +32,9 @@ mod session;
 mod setup;
 mod sizes;
 mod substitute;
+mod summary_table;
 mod sweep;
+mod tables;
 mod traces;
 mod tree;
 mod video;
@@ -50,6 +52,8 @@ pub use session::SessionSetup;
 pub use setup::{
     App, FlowSpec, LinkSpec, Setup, SizeDistribution, Spread, TransportSpec, UnknownSize,
 };
+pub use summary_table::{SummaryTable, TableColumn};
+pub use traces::UsedTrace;
 pub use video::{VideoMode, VideoSpec};
 
 /// An experiment, complete and checked.
@@ -79,6 +83,12 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     /// Figures.
     pub figures: Vec<Figure>,
+    /// Tables.
+    pub tables: Vec<SummaryTable>,
+    /// The traces that links follow, each once, by name.
+    pub traces: Vec<UsedTrace>,
+    /// Runs of each case that the scenario itself asks for, in this form.
+    pub planned_repeats: u32,
     /// SHA-256 of everything that rows depend on, in hexadecimal: rows of another digest don't
     /// belong to this experiment.
     pub digest: String,

@@ -73,6 +73,19 @@ impl<'a> Selected<'a> {
         }
     }
 
+    /// Those of them that have labels of `select`.
+    #[must_use]
+    pub fn within(&self, select: &Selection) -> Self {
+        let all = Self::new(self.experiment, select);
+        let cases = self.cases.iter().copied();
+        Self {
+            experiment: self.experiment,
+            cases: cases
+                .filter(|case| all.cases.binary_search(case).is_ok())
+                .collect(),
+        }
+    }
+
     /// Their indices in [`Experiment::cases`], ascending.
     pub fn cases(&self) -> &[usize] {
         &self.cases

@@ -32,6 +32,15 @@ pub(super) struct Traces {
     read: BTreeMap<(String, Duration), NamedTrace>,
 }
 
+/// A trace that an experiment follows.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UsedTrace {
+    /// As scenarios name it: a path below the folder of traces, or a model.
+    pub name: String,
+    /// SHA-256 of the file, in hexadecimal; of a model its seed and length.
+    pub identity: String,
+}
+
 /// A trace and the identity of its content.
 #[derive(Clone, Debug)]
 pub(super) struct NamedTrace {
@@ -46,6 +55,16 @@ impl Traces {
             seed,
             read: BTreeMap::new(),
         }
+    }
+
+    /// The traces that were named so far, each once, by name.
+    pub(super) fn used(&self) -> Vec<UsedTrace> {
+        let read = self.read.iter();
+        read.map(|((name, _), trace)| UsedTrace {
+            name: name.clone(),
+            identity: trace.identity.clone(),
+        })
+        .collect()
     }
 
     /// The trace that `key` of `link` names; a model's has the length of the run.

@@ -10,6 +10,9 @@ use super::whole_file::read_if_there;
 use super::{StoreError, names, whole_file};
 use crate::scenario::Experiment;
 
+/// Stands for a commit that is not known.
+pub const UNKNOWN_COMMIT: &str = "unknown";
+
 /// `manifest.json`: the origin of the rows in its folder.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Manifest {
@@ -21,6 +24,12 @@ pub struct Manifest {
     pub quick: bool,
     /// Version of the program that created the folder.
     pub program: String,
+    /// Commits of the builds that made the rows, in the order in which they began: one, unless the work was continued
+    /// with another build, or rows of several were merged. `unknown` for a build without one, with `-dirty` at the end
+    /// if its sources differed from the commit. Empty if there are no rows, or if they were made before commits were
+    /// recorded.
+    #[serde(default)]
+    pub commits: Vec<String>,
     /// Names of the axes.
     pub axes: Vec<String>,
     /// Names of the measures.
@@ -91,6 +100,7 @@ impl Manifest {
             digest: experiment.digest.clone(),
             quick: experiment.quick,
             program: env!("CARGO_PKG_VERSION").to_owned(),
+            commits: Vec::new(),
             axes: experiment
                 .axes
                 .iter()
@@ -101,6 +111,21 @@ impl Manifest {
             repeats: experiment.repeats,
             origin: None,
         }
+    }
+
+    /// Adds `commit` if it isn't there, and returns whether it was added. `has_rows` if there are rows, whose commit is
+    /// unknown if none is there.
+    pub(super) fn add_commit(&mut self, commit: &str, has_rows: bool) -> bool {
+        if self.commits.iter().any(|known| known == commit) {
+            return false;
+        }
+        if self.commits.is_empty() && has_rows {
+            self.commits.push(UNKNOWN_COMMIT.to_owned());
+        }
+        if !self.commits.iter().any(|known| known == commit) {
+            self.commits.push(commit.to_owned());
+        }
+        true
     }
 
     /// Reads the manifest of `folder`.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::whole_file::{read_if_there, write_below};
-use super::{Results, StoreError, names};
+use super::{Results, StoreError, UNKNOWN_COMMIT, names};
 use crate::scenario::{Experiment, Run};
 
 /// The path of a run's series or samples in a folder.
@@ -40,6 +40,9 @@ pub fn merge(
         if let (None, Some(origin)) = (&results.manifest().origin, &input.manifest().origin) {
             results.set_origin(origin.clone())?;
         }
+        if input.finished().any(|(row, _)| !results.has(row.run)) {
+            results.add_commits(&commits(input))?;
+        }
         for (row, timing) in input.finished() {
             copy_records(&results, input, row.run)?;
             if !results.has(row.run) {
@@ -49,6 +52,14 @@ pub fn merge(
     }
     results.finish()?;
     Ok(results)
+}
+
+/// The commits of the rows of a folder that has some.
+fn commits(input: &Results) -> Vec<String> {
+    match input.manifest().commits.as_slice() {
+        [] => vec![UNKNOWN_COMMIT.to_owned()],
+        commits => commits.to_vec(),
+    }
 }
 
 /// Fails if a run that is in both differs.

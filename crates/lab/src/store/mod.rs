@@ -40,7 +40,7 @@ mod whole_file;
 pub use collection::write_index;
 pub use error::StoreError;
 pub use find::find;
-pub use manifest::{Manifest, Origin};
+pub use manifest::{Manifest, Origin, UNKNOWN_COMMIT};
 pub use merge::merge;
 pub use results::Results;
 pub use timing::Timing;

@@ -12,7 +12,7 @@ use super::rows::{self, Columns};
 use super::shape::Shape;
 use super::timing::{self, Timing};
 use super::whole_file::{read_if_there, write_below};
-use super::{Manifest, Origin, Row, StoreError, Table, names, records, whole_file};
+use super::{Manifest, Origin, Row, StoreError, Table, UNKNOWN_COMMIT, names, records, whole_file};
 use crate::claim::Verdict;
 use crate::record::{Sample, Series};
 use crate::scenario::{Experiment, Run};
@@ -34,6 +34,8 @@ pub struct Results {
     repeats: u32,
     rows: BTreeMap<Key, Row>,
     timing: BTreeMap<Key, Timing>,
+    /// Commit of the build that adds rows.
+    commit: String,
     /// `None` if the results are read-only.
     writing: Option<Writing>,
 }
@@ -109,6 +111,7 @@ impl Results {
             Some(there) => {
                 results.manifest.same_rows(&there, folder)?;
                 results.manifest.origin.clone_from(&there.origin);
+                results.manifest.commits.clone_from(&there.commits);
                 if results.manifest != there {
                     results.manifest.write(folder)?;
                 }
@@ -158,6 +161,7 @@ impl Results {
             repeats: experiment.repeats,
             rows: BTreeMap::new(),
             timing: BTreeMap::new(),
+            commit: UNKNOWN_COMMIT.to_owned(),
             writing: None,
         }
     }
@@ -225,6 +229,24 @@ impl Results {
     pub fn set_origin(&mut self, origin: Origin) -> Result<(), StoreError> {
         if self.manifest.origin.as_ref() != Some(&origin) {
             self.manifest.origin = Some(origin);
+            self.manifest.write(&self.folder)?;
+        }
+        Ok(())
+    }
+
+    /// Names the commit of the build that [adds](Self::add) rows from now on, which the manifest records; otherwise it
+    /// is [`UNKNOWN_COMMIT`].
+    pub fn set_commit(&mut self, commit: &str) {
+        commit.clone_into(&mut self.commit);
+    }
+
+    /// Adds commits of rows that come from other folders.
+    pub(super) fn add_commits(&mut self, commits: &[String]) -> Result<(), StoreError> {
+        let mut is_new = false;
+        for commit in commits {
+            is_new |= self.manifest.add_commit(commit, !self.rows.is_empty());
+        }
+        if is_new {
             self.manifest.write(&self.folder)?;
         }
         Ok(())
@@ -298,6 +320,8 @@ impl Results {
             labels: expected.labels.clone(),
             values,
         };
+        // Before the row: a row's commit is never missing.
+        self.add_commits(&[self.commit.clone()])?;
         self.write_records(run, &outcome.series, &outcome.samples)?;
         let timing = Timing {
             run,

@@ -48,6 +48,9 @@ pub(crate) fn experiment(labels: &[&str], repeats: u32) -> Experiment {
         seed: 7,
         claims: Vec::new(),
         figures: Vec::new(),
+        tables: Vec::new(),
+        traces: Vec::new(),
+        planned_repeats: 3,
         digest: "d1".to_owned(),
     }
 }

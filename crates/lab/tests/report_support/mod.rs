@@ -9,8 +9,8 @@ use swiftwater_lab::claim::{Outcome, Verdict};
 use swiftwater_lab::record::{FlowPoint, FlowSeries, Sample, Series};
 use swiftwater_lab::report::{ReportData, RowsOrigin, render_data};
 use swiftwater_lab::scenario::{
-    App, Axis, Case, Experiment, Figure, FigureKind, FlowSpec, LinkSpec, Run, Scale, Setup,
-    TransportSpec,
+    App, Axis, Case, Compare, Experiment, Figure, FigureKind, FlowSpec, LinkSpec, Run, Scale,
+    Setup, TransportSpec,
 };
 use swiftwater_lab::store::{Row, Table};
 use swiftwater_link::LinkConfig;
@@ -108,6 +108,9 @@ pub(crate) fn experiment() -> Experiment {
         seed: 7,
         claims: Vec::new(),
         figures: Vec::new(),
+        tables: Vec::new(),
+        traces: Vec::new(),
+        planned_repeats: 3,
         digest: "0123abcd".to_owned(),
     }
 }
@@ -196,6 +199,7 @@ pub(crate) fn figure(id: &str, kind: FigureKind) -> Figure {
         series: vec!["cc".to_owned()],
         panels: Vec::new(),
         select: BTreeMap::new(),
+        compare: Compare::Value,
         x_scale: Scale::Linear,
         y_scale: Scale::Linear,
     }

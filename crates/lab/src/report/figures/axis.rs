@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::super::html::plot_text;
 use super::super::number::positions;
-use crate::scenario::Scale;
+use crate::scenario::{Compare, Scale};
 
 /// A position on the horizontal axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -77,6 +77,18 @@ pub(super) fn of_measures(measures: &[&str], scale: Scale) -> Axis {
         Some("bytes") => axis.exponent_format(ExponentFormat::SI),
         _ => axis,
     }
+}
+
+/// The axis of `measures`, or of comparisons of them.
+pub(super) fn of_comparison(compare: &Compare, measures: &[&str], scale: Scale) -> Axis {
+    let (word, other) = match compare {
+        Compare::Value => return of_measures(measures, scale),
+        Compare::Ratio(other) => ("ratio to", other),
+        Compare::Change(other) => ("relative change against", other),
+        Compare::Difference(other) => ("difference from", other),
+    };
+    let other = plot_text(&other.describe());
+    titled(&format!("{}, {word} {other}", title(measures)), scale)
 }
 
 /// An axis with an escaped title.

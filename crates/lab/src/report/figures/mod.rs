@@ -18,6 +18,7 @@ pub use palette::{Palette, Style};
 
 use super::data::ReportData;
 use super::statistics::Means;
+use crate::claim::Rows;
 use crate::scenario::{Figure, FigureKind, Selected};
 use canvas::Canvas;
 
@@ -29,6 +30,7 @@ pub const MAX_POINTS: usize = 2000;
 pub(super) struct Context<'a> {
     pub(super) data: ReportData<'a>,
     pub(super) means: &'a Means<'a>,
+    pub(super) rows: &'a Rows<'a>,
     pub(super) palette: &'a Palette,
 }
 

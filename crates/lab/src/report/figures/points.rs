@@ -6,9 +6,11 @@ use super::Context;
 use super::axis;
 use super::canvas::Canvas;
 use super::palette::Style;
+use crate::claim::estimate;
 use crate::report::html::plot_text;
+use crate::report::measured_table::is_reference;
 use crate::report::statistics::Point;
-use crate::scenario::{Figure, Scale, Selected};
+use crate::scenario::{Band, Compare, Figure, Scale, Selected, Selection, Take, Test};
 
 /// One line, or the bars of one colour.
 pub(super) struct Stroke {
@@ -48,8 +50,7 @@ pub(super) fn gather(
     if !averaged.is_empty() {
         canvas.note(format!("Averaged over {}.", averaged.join(", ")));
     }
-    let bars = context.means.bars().describe();
-    canvas.note(bars.unwrap_or("One repeat, no error bars."));
+    note_bars(canvas, figure, context);
     let mut tally = Tally::default();
     let mut sheets = Vec::new();
     canvas.side_by_side(axis::by_unit(y).len());
@@ -59,7 +60,7 @@ pub(super) fn gather(
             let mut strokes = Vec::new();
             for (series, cases) in cases.groups(&figure.series) {
                 for (place, &measure) in measures.iter().enumerate() {
-                    let points = points(&cases, &labels, &x_axis, measure, context);
+                    let points = points(&cases, &labels, &x_axis, (figure, measure), context);
                     tally.count(
                         &points,
                         &[panel.as_str(), series.as_str(), measure],
@@ -78,7 +79,7 @@ pub(super) fn gather(
             strokes.retain(|stroke| stroke.points.iter().any(|p| p.mean.is_some()));
             sheets.push(Sheet {
                 title: panel.clone(),
-                y: axis::of_measures(&measures, figure.y_scale),
+                y: axis::of_comparison(&figure.compare, &measures, figure.y_scale),
                 labels: labels.clone(),
                 strokes,
             });
@@ -96,21 +97,68 @@ pub(super) fn gather(
     sheets
 }
 
+/// What the error bars are.
+fn note_bars(canvas: &mut Canvas, figure: &Figure, context: Context<'_>) {
+    let bars = context.means.bars().describe();
+    match figure.compare {
+        Compare::Value => canvas.note(bars.unwrap_or("One repeat, no error bars.")),
+        _ if bars.is_none() => canvas.note("One repeat, no error bars."),
+        _ => canvas.note(
+            "Bars: 95 % confidence interval over repeats, of comparisons of runs with the same seed.",
+        ),
+    }
+}
+
 fn points(
     cases: &Selected<'_>,
     labels: &[String],
     x_axis: &[String],
-    measure: &str,
+    (figure, measure): (&Figure, &str),
     context: Context<'_>,
 ) -> Vec<Option<Point>> {
     let parts = cases.groups(x_axis);
     let at = |label: &String| {
         // A label without a case was excluded by the scenario: no data are missing.
         let (_, part) = parts.iter().find(|(name, _)| name == label)?;
+        if figure.compare != Compare::Value {
+            return compared(figure, measure, part, context);
+        }
         let column = context.means.column(measure);
         Some(column.map_or_else(Point::default, |c| context.means.point(part.cases(), c)))
     };
     labels.iter().map(at).collect()
+}
+
+/// A comparison; `None` for what is compared with.
+fn compared(
+    figure: &Figure,
+    measure: &str,
+    cases: &Selected<'_>,
+    context: Context<'_>,
+) -> Option<Point> {
+    if is_reference(context.data.experiment, &figure.compare, cases) {
+        return None;
+    }
+    let test = Test {
+        measure: measure.to_owned(),
+        select: Selection::new(),
+        each: Vec::new(),
+        average: Vec::new(),
+        compare: figure.compare.clone(),
+        take: Take::All,
+        pass: Band::default(),
+    };
+    let found = estimate(&test, cases, context.rows);
+    let Some(value) = found.value else {
+        return Some(Point::default());
+    };
+    let margin = found.margin.unwrap_or_default();
+    Some(Point {
+        mean: Some(value),
+        low: value - margin,
+        high: value + margin,
+        repeats: context.data.experiment.repeats as usize,
+    })
 }
 
 fn stroke(
