@@ -9,6 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::build_commit::LONG_VERSION;
 use crate::commands::get::args::GetArgs;
 use crate::commands::serve::args::ServeArgs;
 use crate::commands::sim::SimArgs;
@@ -24,7 +25,7 @@ pub const DEFAULT_LISTEN: &str = "[::]:4433";
 
 /// QUIC transport: move files, measure, emulate networks, simulate.
 #[derive(Debug, Parser)]
-#[command(name = "swiftwater", version, propagate_version = true, after_help = EXIT_CODES)]
+#[command(name = "swiftwater", version, long_version = LONG_VERSION, propagate_version = true, after_help = EXIT_CODES)]
 pub struct Cli {
     /// Log more to standard error (repeat for even more); RUST_LOG overrides
     #[arg(short, long, global = true, action = ArgAction::Count)]

@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod build_commit;
 pub mod cli;
 pub mod commands;
 pub mod cpu;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use swiftwater_lab::claim::{self, Outcome, Verdict};
-use swiftwater_lab::report::{self, Counts, IndexEntry};
+use swiftwater_lab::report::{self, Counts, IndexEntry, MeasuredTable};
 use swiftwater_lab::scenario::Experiment;
 use swiftwater_lab::store::Results;
 
@@ -30,7 +30,10 @@ pub(super) struct Evaluation {
     report: Option<PathBuf>,
     /// The page of its collection.
     pub(super) index: Option<PathBuf>,
+    /// Commits of the builds that made the rows.
+    commits: Vec<String>,
     verdicts: Vec<Verdict>,
+    tables: Vec<MeasuredTable>,
     /// Over all finished runs, of this and earlier commands.
     simulated_s: f64,
     busy_s: f64,
@@ -80,7 +83,9 @@ impl Evaluation {
             folder: results.folder().to_owned(),
             report,
             index: None,
+            commits: results.manifest().commits.clone(),
             verdicts,
+            tables: report::measured_tables(experiment, &table),
             simulated_s,
             busy_s,
             simulated_per_busy: (busy_s > 0.0).then(|| simulated_s / busy_s),

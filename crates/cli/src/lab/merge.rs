@@ -20,7 +20,8 @@ Examples:
   swiftwater lab merge all-results lab-results /mnt/other/lab-results
 
 Each experiment of any IN is joined in OUT/<collection>/<name>, where rows may be already. Runs that are
-in several folders must be the same in all. No IN is changed.")]
+in several folders must be the same in all. Rows of builds of different commits may be joined: the manifest and
+the reports name them all. No IN is changed.")]
 pub struct MergeArgs {
     /// Folder of the joined results; created if missing
     #[arg(value_name = "OUT")]
@@ -80,6 +81,14 @@ pub(super) fn run(args: &MergeArgs) -> Result<(), Failure> {
         if let Some(missing) = missing(&experiment, &results) {
             output::note(&format!("{}: {missing}", experiment.name));
             incomplete.push(experiment.name.clone());
+        }
+        let commits = &results.manifest().commits;
+        if commits.len() > 1 {
+            let commits = commits.join(", ");
+            output::note(&format!(
+                "{}: rows of several builds: {commits}",
+                experiment.name
+            ));
         }
         let conclusion = Evaluation::of(&experiment, &results, true, args.format)?;
         if !args.json {

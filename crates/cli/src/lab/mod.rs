@@ -4,6 +4,7 @@
 
 mod check;
 mod controllers;
+mod document;
 mod evaluation;
 mod failure;
 mod flag_values;

@@ -6,7 +6,7 @@ use clap::Args;
 use swiftwater_lab::store::{Manifest, Results, find};
 
 use super::evaluation::{Evaluation, check_format, judge};
-use super::{Format, SourceArgs, index};
+use super::{Format, SourceArgs, document, index};
 use crate::exit::Failure;
 use crate::output;
 
@@ -16,6 +16,18 @@ use crate::output;
 Examples:
   swiftwater lab report lab-results
   swiftwater lab report lab-results/cubic-plus/e3 --strict
+  swiftwater lab report lab-results --markdown docs/results.md
+  swiftwater lab report lab-results --markdown docs/results.md --check
+
+--markdown replaces what stands between markers in a page, and writes nothing else. The page has no times: the
+same rows give the same page. Each marker ends at <!-- /lab -->; WHAT is collections or experiments:
+  <!-- lab provenance WHAT -->             commits, runs, repeats, seeds, traces
+  <!-- lab summary WHAT -->                how many claims failed, are open and passed
+  <!-- lab claims WHAT -->                 a section for each experiment: claims, misses first, and tables
+  <!-- lab table EXPERIMENT ID -->         one [[table]] of a scenario
+  <!-- lab value EXPERIMENT CLAIM -->      within a line: the number of a claim
+  <!-- lab value EXPERIMENT ID; LABELS; COLUMN -->   within a line: a cell of a table
+A page that does not exist is made, with markers for everything.
 
 Claims and figures are those of the scenario as it is now; rows stay as they are. Folders that can't be
 read are named and left out; the exit code is then that of the first.")]
@@ -36,6 +48,14 @@ pub struct ReportArgs {
     #[arg(long)]
     pub strict: bool,
 
+    /// Fill the markers of this Markdown page, and write nothing else
+    #[arg(long, value_name = "PAGE", conflicts_with_all = ["strict", "json"])]
+    pub markdown: Option<PathBuf>,
+
+    /// With --markdown: fail unless the page is what the rows give; write nothing
+    #[arg(long, requires = "markdown")]
+    pub check: bool,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -43,6 +63,9 @@ pub struct ReportArgs {
 
 pub(super) fn run(args: &ReportArgs) -> Result<(), Failure> {
     check_format(args.format)?;
+    if let Some(page) = &args.markdown {
+        return document::run(args, page);
+    }
     let mut conclusions = Vec::new();
     let mut worst = None;
     let mut left_out = Vec::new();

@@ -9,7 +9,7 @@ use std::time::Instant;
 use clap::Args;
 use serde::Serialize;
 use swiftwater_lab::report::{self, Counts};
-use swiftwater_lab::run::{ExecuteOptions, RunFailure, Summary, execute, selected, work};
+use swiftwater_lab::run::{ExecuteOptions, RunFailure, Summary, execute, selected, work_left};
 use swiftwater_lab::scenario::{Experiment, LoadOptions, ScenarioError};
 use swiftwater_lab::store::{Origin, Results};
 
@@ -18,6 +18,7 @@ use super::flag_values::parse_jobs;
 use super::progress_display::ProgressDisplay;
 use super::source::SourceArgs;
 use super::{Format, Only, RecordInterval, Setting, Shard, index, stop};
+use crate::build_commit::BUILD_COMMIT;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Progress;
@@ -112,6 +113,7 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 struct LabJob {
     experiment: Experiment,
     results: Results,
+    /// Expected work of its runs that are still missing.
     work: f64,
 }
 
@@ -313,12 +315,28 @@ fn open(args: &RunArgs, origin: Origin, experiment: Experiment) -> Result<LabJob
         Results::open(&folder, &experiment)?
     };
     results.set_origin(origin)?;
-    let work = work(&experiment);
+    note_other_commits(&experiment, &results);
+    results.set_commit(BUILD_COMMIT);
+    let work = work_left(&experiment, &results, &options(args, &NEVER))?;
     Ok(LabJob {
         experiment,
         results,
         work,
     })
+}
+
+/// Rows of several builds in one table may differ by more than their seeds.
+fn note_other_commits(experiment: &Experiment, results: &Results) {
+    let commits = &results.manifest().commits;
+    let is_complete = || experiment.runs().all(|run| results.has(run));
+    if commits.is_empty() || commits.iter().all(|commit| commit == BUILD_COMMIT) || is_complete() {
+        return;
+    }
+    output::note(&format!(
+        "{}: there are rows of commit {}, this is {BUILD_COMMIT}; --fresh starts again",
+        experiment.name,
+        commits.join(", ")
+    ));
 }
 
 fn options<'a>(args: &RunArgs, stop: &'a AtomicBool) -> ExecuteOptions<'a> {

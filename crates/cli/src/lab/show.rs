@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde::Serialize;
 use swiftwater_lab::scenario::{
-    Axis, Band, Claim, Experiment, Figure, FigureKind, Verifiable, describe,
+    Axis, Band, Claim, Experiment, Figure, FigureKind, SummaryTable, Verifiable, describe,
 };
 use swiftwater_lab::world;
 
@@ -62,6 +62,7 @@ struct Document<'a> {
     measures: Vec<String>,
     claims: &'a [Claim],
     figures: &'a [Figure],
+    tables: &'a [SummaryTable],
 }
 
 impl<'a> Document<'a> {
@@ -83,6 +84,7 @@ impl<'a> Document<'a> {
             measures: measures(experiment),
             claims: &experiment.claims,
             figures: &experiment.figures,
+            tables: &experiment.tables,
         }
     }
 }
@@ -147,6 +149,15 @@ fn text(experiment: &Experiment) -> String {
             figure.title,
             drawn(figure)
         );
+    }
+    if !experiment.tables.is_empty() {
+        let _ = writeln!(text, "\nTables:");
+    }
+    for table in &experiment.tables {
+        let columns = table.columns.iter().map(|column| column.title.as_str());
+        let columns: Vec<&str> = columns.collect();
+        let (id, title) = (&table.id, &table.title);
+        let _ = writeln!(text, "  {id}: {title} ({})", columns.join("; "));
     }
     text
 }

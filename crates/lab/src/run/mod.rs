@@ -13,7 +13,7 @@ use thiserror::Error;
 
 pub use execute::{Simulate, execute, execute_with, selected, work_left};
 pub use failure::{Problem, RunFailure};
-pub use progress::{Progress, work, work_of_case};
+pub use progress::{Progress, work_of_case};
 
 use crate::scenario::Run;
 use crate::store::{Row, StoreError};

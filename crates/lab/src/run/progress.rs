@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use swiftwater_link::LinkConfig;
 use swiftwater_units::Bandwidth;
 
-use crate::scenario::{App, Experiment, FlowSpec, SessionSetup, Setup, VideoSpec};
+use crate::scenario::{App, FlowSpec, SessionSetup, Setup, VideoSpec};
 
 /// Assumed capacity of links without a rate, bits per second: the rate is then determined by the
 /// access links.
@@ -70,12 +70,6 @@ fn offered_bits(flow: &FlowSpec, seconds: f64) -> f64 {
             sizes.mean() * 8.0 * transfers
         }
     }
-}
-
-/// Expected work of all runs of an experiment.
-pub fn work(experiment: &Experiment) -> f64 {
-    let cases = experiment.cases.iter();
-    cases.map(|case| work_of_case(&case.setup)).sum::<f64>() * f64::from(experiment.repeats)
 }
 
 /// Progress of an experiment.
