@@ -73,7 +73,7 @@ def xquic(controller, ours):
     return Pair(
         f"xquic-{ours}", "XQUIC_TEST_SERVER", ours,
         f"-a 127.0.0.1 -p {{port}} -c {controller} -C -s {{bytes}} -l e",
-        "/test_client -a 127.0.0.1 -p {relay} -s 10 -t 100 -l e",
+        "/test_client -a 127.0.0.1 -p {relay} -h localhost -G -t 5 -l e",
     )
 
 

@@ -31,7 +31,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Identity:
-    """A server's certificate and key, and what to trust."""
+    """A server's certificate and key, and what to trust. xquic's programs take the names as they are."""
 
     folder: Path
 
@@ -40,18 +40,18 @@ class Identity:
         def sign(name, *more):
             subprocess.run(
                 ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                 "-days", "30", "-keyout", folder / f"{name}-key.pem", "-out", folder / f"{name}.pem", *more],
+                 "-days", "30", "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.crt", *more],
                 check=True, capture_output=True,
             )
 
         sign("ca", "-subj", "/CN=test authority")
-        sign("server", "-subj", "/CN=localhost", "-CA", folder / "ca.pem", "-CAkey", folder / "ca-key.pem",
+        sign("server", "-subj", "/CN=localhost", "-CA", folder / "ca.crt", "-CAkey", folder / "ca.key",
              "-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE")
         return cls(folder)
 
     @property
     def values(self):
-        return {"cert": self.folder / "server.pem", "key": self.folder / "server-key.pem", "ca": self.folder / "ca.pem"}
+        return {"cert": self.folder / "server.crt", "key": self.folder / "server.key", "ca": self.folder / "ca.crt"}
 
 
 def free_port():
