@@ -168,7 +168,8 @@ pub struct CubicPlusConfig {
     /// loss for random only if the window's reduction didn't end the losses. Default false.
     pub recurrence: bool,
     /// Packets in flight below which each such loss is an overflow, because the share of losses says
-    /// nothing where it is that of a few. Range 0 to 1000, default 48.
+    /// nothing where it is that of a few; and not more, because random losses alone can keep a window of CUBIC
+    /// there. Range 0 to 1000, default 24.
     pub recurrence_packets: u32,
     /// Not in the paper: largest factor of a reduction at an overflow. The factor is what just empties
     /// the longest queue seen, as in H-TCP's adaptive backoff, between CUBIC's `beta` and this, for
@@ -318,7 +319,7 @@ impl CubicPlusConfig {
             full_queue: false,
             full_queue_share: 0.75,
             recurrence: false,
-            recurrence_packets: 48,
+            recurrence_packets: 24,
             shallow_beta: 0.1,
             spare_gain: 0.0,
             spare_rounds: 2,
