@@ -168,8 +168,8 @@ pub struct CubicPlusConfig {
     /// loss for random only if the window's reduction didn't end the losses. Default false.
     pub recurrence: bool,
     /// Packets in flight below which each such loss is an overflow, because the share of losses says
-    /// nothing where it is that of a few; and not more, because random losses alone can keep a window of CUBIC
-    /// there. Range 0 to 1000, default 24.
+    /// nothing where it is that of a few. Random losses of 1 % keep CUBIC at some 12 packets, so that a
+    /// larger value can keep the window there as well. Range 0 to 1000, default 24.
     pub recurrence_packets: u32,
     /// Not in the paper: largest factor of a reduction at an overflow. The factor is what just empties
     /// the longest queue seen, as in H-TCP's adaptive backoff, between CUBIC's `beta` and this, for
