@@ -261,7 +261,8 @@ impl PolicyHost {
         let mut outstanding = (paths.iter()).flat_map(|path| outstanding_ranges(path, streams));
         let none = Hints::default();
         let hints = self.hints.get().unwrap_or(&none);
-        let unsent = streams.pending_bytes() - streams.pending_retransmission_bytes();
+        let unsent =
+            (streams.pending_bytes()).saturating_sub(streams.pending_retransmission_bytes());
         self.reinjector.on_unsent_data(now, ByteCount::new(unsent));
         self.reinjector
             .reinject(now, occasion, &mut outstanding, views, hints, asked);
