@@ -98,13 +98,11 @@ impl AutoRec {
         while let Some((_, last_sent_at)) = self.queue.head()
             && last_sent_at + threshold <= now
         {
-            match self.queue.take_permitted(now - threshold, limit) {
-                Some(range) => out.push(range.reinjection()),
-                None => {
-                    self.paused_until = Some(self.guard.retry_at(now, paths));
-                    return;
-                }
-            }
+            let Some(range) = self.queue.take_permitted(now - threshold, limit) else {
+                self.paused_until = Some(self.guard.retry_at(now, paths));
+                return;
+            };
+            out.push(range.reinjection());
         }
     }
 }
