@@ -92,7 +92,7 @@ fn claims_have_numbers_bands_and_verdicts_misses_first() {
     assert_eq!(lines[0], "### mine/one: t");
     assert_eq!(
         lines[1],
-        "6 of 6 runs, 3 of 3 repeats; commit `0123456789ab`."
+        "6 of 6 runs; repeats: 3 of 3; commit `0123456789ab`."
     );
     assert_eq!(
         lines[2],

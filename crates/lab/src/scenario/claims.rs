@@ -193,9 +193,8 @@ fn check_axes(
 
 /// Whether `where` gives the axis one label, by itself.
 pub(super) fn is_fixed(row: &Reader<'_>, axis: &str) -> bool {
-    let table = match row.node("where").map(|node| &node.value) {
-        Some(Value::Table(table)) => table,
-        _ => return false,
+    let Some(Value::Table(table)) = row.node("where").map(|node| &node.value) else {
+        return false;
     };
     let label = table.entry(axis).map(|entry| &entry.node.value);
     label.is_some_and(|label| !matches!(label, Value::List(_) | Value::Table(_)))

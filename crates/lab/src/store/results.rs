@@ -321,7 +321,8 @@ impl Results {
             values,
         };
         // Before the row: a row's commit is never missing.
-        self.add_commits(&[self.commit.clone()])?;
+        let commit = self.commit.clone();
+        self.add_commits(std::slice::from_ref(&commit))?;
         self.write_records(run, &outcome.series, &outcome.samples)?;
         let timing = Timing {
             run,

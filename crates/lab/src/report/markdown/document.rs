@@ -174,7 +174,7 @@ impl Sources<'_> {
             let experiment = &documented.experiment;
             let _ = writeln!(
                 out,
-                "{}\n{} runs, {} repeats; commit {}.\n\n{}",
+                "{}\n{} runs; repeats: {}; commit {}.\n\n{}",
                 claims::heading(experiment),
                 documented.runs(),
                 documented.repeats(),

@@ -36,11 +36,11 @@ pub(super) fn provenance(experiments: &[&Documented], not_run: &[&str]) -> Strin
             ""
         };
         let settings = documented.settings.iter();
-        let settings: String = settings
+        let settings: Vec<String> = settings
             .map(|(key, value)| format!(", with {key}={value}"))
             .collect();
         let mut cells = vec![
-            cell(&format!("{}{quick}{settings}", experiment.name)),
+            cell(&format!("{}{quick}{}", experiment.name, settings.concat())),
             documented.runs(),
             experiment.cases.len().to_string(),
             documented.repeats(),
