@@ -55,7 +55,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The means of the measures in the rows of `folder`; a measure without rows is not a number.
+/// The means of the measures in the rows of `folder`, over the seeds with runs of every threshold; a
+/// measure without rows is not a number.
 fn means(folder: &Path) -> Result<Means, Box<dyn Error>> {
     let mut reader = csv::Reader::from_path(folder.join("rows.csv"))?;
     let headers = reader.headers()?.clone();
@@ -64,9 +65,17 @@ fn means(folder: &Path) -> Result<Means, Box<dyn Error>> {
         found.ok_or_else(|| format!("no column `{name}` in {}", folder.display()))
     };
     let (setting, base, k_high) = (column("setting")?, column("base")?, column("k_high")?);
+    let seed = column("seed")?;
+    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>()?;
+    // Only seeds that every threshold was run with: changes are between runs of the same seeds.
+    let group = |row: &csv::StringRecord| [base, setting, seed].map(|at| row[at].to_owned());
+    let mut sizes: BTreeMap<[String; 3], usize> = BTreeMap::new();
+    for row in &rows {
+        *sizes.entry(group(row)).or_default() += 1;
+    }
+    let complete = sizes.values().copied().max().unwrap_or_default();
     let mut sums: BTreeMap<(String, String), [(f64, f64); 4]> = BTreeMap::new();
-    for row in reader.records() {
-        let row = row?;
+    for row in rows.iter().filter(|row| sizes[&group(row)] == complete) {
         let sums = sums
             .entry((row[base].to_owned(), row[k_high].to_owned()))
             .or_default();
