@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use swiftwater_policies::CongestionGuardConfig;
 use swiftwater_policies::autorec::LossModel;
 use swiftwater_policies::autorec_plus::{
     AutoRecPlus, AutoRecPlusConfig, Budget, Ceiling, ConditionalLoss, LossCorrelation, LossRate,
@@ -225,6 +226,7 @@ proptest! {
 /// loss detected and retransmitted after `T`, copies sent at once.
 struct World {
     policy: AutoRecPlus,
+    view: PathView,
     now: u64,
     /// Copies of each data range and round.
     copies: BTreeMap<(DataRange, u32), usize>,
@@ -251,6 +253,7 @@ fn view() -> PathView {
         .smoothed_rtt(millis(60))
         .rtt_var(millis(1))
         .min_rtt(millis(60))
+        .latest_rtt(millis(60))
         .build()
 }
 
@@ -258,6 +261,7 @@ impl World {
     fn new(config: AutoRecPlusConfig) -> Self {
         Self {
             policy: AutoRecPlus::new(config),
+            view: view(),
             now: 0,
             copies: BTreeMap::new(),
             rounds: BTreeMap::new(),
@@ -274,13 +278,13 @@ impl World {
         self.new_bytes += u64::from(LEN);
         let mut replicas = 0;
         let outcome = outcome(self.now, now, lost);
-        self.policy.on_outcomes(now, &[outcome], &view());
+        self.policy.on_outcomes(now, &[outcome], &self.view);
         while self.policy.next_deadline().is_some_and(|due| due <= now) {
             let mut out: Vec<Reinjection> = Vec::new();
             let none = &mut std::iter::empty();
             let hints = Hints::default();
             self.policy
-                .reinject(now, Occasion::Timer, none, &[view()], &hints, &mut out);
+                .reinject(now, Occasion::Timer, none, &[self.view], &hints, &mut out);
             for copy in out {
                 let range = DataRange {
                     stream: copy.stream,
@@ -669,4 +673,23 @@ fn the_budget_holds_under_each_ceiling() {
             assert!(copies as f64 <= 0.11 * new as f64, "{ceiling:?} {end}");
         }
     }
+}
+
+#[test]
+fn a_queue_in_the_network_limits_the_copies_of_a_round() {
+    let copies = |is_on| {
+        let guard = CongestionGuardConfig {
+            is_on,
+            ..CongestionGuardConfig::default()
+        };
+        let mut world = seasoned(AutoRecPlusConfig { guard, ..eager() });
+        world.view.latest_rtt = millis(200);
+        world.retransmit(1, 1, None);
+        for _ in 0..T {
+            world.step(false);
+        }
+        world.sent(1)
+    };
+    assert_eq!(copies(true), 1);
+    assert!(copies(false) > 1, "{}", copies(false));
 }

@@ -53,6 +53,8 @@ struct ReplicaAccount {
 #[derive(Debug)]
 pub(super) struct AutoRecBudget {
     shadow: AutoRec,
+    /// The path as it was last, from which the shadow's guard judges.
+    path: Option<PathView>,
     /// When the shadow has something to do.
     due: Option<Instant>,
     accounts: BTreeMap<DataRange, ReplicaAccount>,
@@ -70,7 +72,10 @@ pub(super) struct AutoRecBudget {
 fn shadow(config: &AutoRecPlusConfig) -> Option<AutoRec> {
     let base = match config.ceiling {
         Ceiling::Paper => AutoRecConfig::paper(),
-        Ceiling::Shipped => AutoRecConfig::default(),
+        Ceiling::Shipped => AutoRecConfig {
+            guard: config.guard,
+            ..AutoRecConfig::default()
+        },
         Ceiling::Off => return None,
     };
     Some(AutoRec::new(AutoRecConfig {
@@ -89,6 +94,7 @@ impl AutoRecBudget {
     pub(super) fn new(config: &AutoRecPlusConfig) -> Option<Self> {
         Some(Self {
             shadow: shadow(config)?,
+            path: None,
             due: None,
             accounts: BTreeMap::new(),
             available: ADVANCE,
@@ -118,6 +124,7 @@ impl AutoRecBudget {
         path: &PathView,
     ) {
         self.advance(now);
+        self.path = Some(*path);
         self.shadow.on_outcomes(now, outcomes, path);
         self.schedule();
     }
@@ -131,6 +138,10 @@ impl AutoRecBudget {
         }
         self.shadow.on_new_data(now, size);
         self.schedule();
+    }
+
+    pub(super) fn on_unsent_data(&mut self, now: Instant, waiting: ByteCount) {
+        self.shadow.on_unsent_data(now, waiting);
     }
 
     fn schedule(&mut self) {
@@ -213,8 +224,9 @@ impl AutoRecBudget {
         let mut asked = std::mem::take(&mut self.asked);
         let none = &mut std::iter::empty();
         let hints = Hints::default();
+        let paths = self.path.as_slice();
         self.shadow
-            .reinject(at, occasion, none, &[], &hints, &mut asked);
+            .reinject(at, occasion, none, paths, &hints, &mut asked);
         let any = !asked.is_empty();
         for copy in asked.drain(..) {
             let range = copy.data_range();

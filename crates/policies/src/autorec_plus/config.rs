@@ -7,6 +7,7 @@ use swiftwater_tunable::parameters::OrNone;
 use swiftwater_tunable::{ParameterValue, tunable};
 
 use super::AutoRecPlus;
+use crate::congestion_guard::CongestionGuardConfig;
 use crate::reinjector_factory::ReinjectorFactory;
 
 /// Which AutoRec bounds the cost.
@@ -80,6 +81,9 @@ pub struct AutoRecPlusConfig {
     pub deadline_aware: bool,
     /// The AutoRec whose cost under the same tolerances is the bound. Default the shipped one.
     pub ceiling: Ceiling,
+    /// When copies are held back because the path is congested; default on. A shipped ceiling is held back
+    /// alike, a published one is not.
+    pub guard: CongestionGuardConfig,
 }
 
 impl Default for AutoRecPlusConfig {
@@ -98,6 +102,7 @@ impl Default for AutoRecPlusConfig {
             burst_aware: true,
             deadline_aware: true,
             ceiling: Ceiling::Shipped,
+            guard: CongestionGuardConfig::default(),
         }
     }
 }
@@ -127,4 +132,5 @@ tunable!(AutoRecPlusConfig {
     "burst-aware" => burst_aware, "space copies by how bursty losses are";
     "deadline-aware" => deadline_aware, "heed the deadlines of streams";
     "ceiling" => ceiling, "the AutoRec whose cost under the same tolerances is the bound";
+    ..guard;
 });

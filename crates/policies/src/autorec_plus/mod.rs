@@ -48,6 +48,7 @@ use swiftwater_units::{ByteCount, Instant};
 use self::autorec_budget::AutoRecBudget;
 use self::decision::{CopyDecision, PathLosses};
 use crate::autorec::{LossModel, Tolerances};
+use crate::congestion_guard::CongestionGuard;
 use crate::due_queue::DueQueue;
 
 /// Least time between two decisions.
@@ -74,6 +75,7 @@ pub struct AutoRecPlus {
     budget: Budget,
     /// `None` without a ceiling.
     ceiling: Option<AutoRecBudget>,
+    guard: CongestionGuard,
     under_repair: DueQueue<Grant>,
     /// Data that are due, while it is decided which are asked for.
     due: Vec<(DataRange, Instant, Grant)>,
@@ -116,6 +118,7 @@ impl AutoRecPlus {
             correlation: LossCorrelation::new(),
             budget: Budget::new(),
             ceiling: AutoRecBudget::new(&config),
+            guard: CongestionGuard::new(config.guard),
             under_repair: DueQueue::default(),
             due: Vec::new(),
             asked: 0,
@@ -294,8 +297,9 @@ impl AutoRecPlus {
         });
     }
 
-    /// Asks for the copies that are due, as far as the budget goes.
-    fn ask(&mut self, now: Instant, out: &mut Vec<Reinjection>) {
+    /// Asks for the copies that are due, as far as the guard and the budget permit.
+    fn ask(&mut self, now: Instant, paths: &[PathView], out: &mut Vec<Reinjection>) {
+        let limit = self.guard.limit(paths);
         let mut due = std::mem::take(&mut self.due);
         let waiting = self.under_repair.due_by(now);
         due.extend(waiting.map(|(range, at, grant)| (range, at, *grant)));
@@ -311,6 +315,14 @@ impl AutoRecPlus {
                 .is_some_and(|at| self.config.deadline_aware && now + self.one_way >= at);
             if is_late {
                 self.under_repair.clear_due(&range);
+                continue;
+            }
+            let copies = grant.copies as u32;
+            let is_permitted = limit.permits(copies, false)
+                || (limit.permits(copies, true) && self.under_repair.is_first_of_stream(&range));
+            if !is_permitted {
+                let retry_at = self.guard.retry_at(now, paths);
+                self.under_repair.set_due(&range, retry_at);
                 continue;
             }
             if !self.is_covered(now, range.len, grant.copies == 0) {
@@ -417,12 +429,19 @@ impl Reinjector for AutoRecPlus {
         }
     }
 
+    fn on_unsent_data(&mut self, now: Instant, waiting: ByteCount) {
+        self.guard.on_unsent_data(waiting);
+        if let Some(ceiling) = &mut self.ceiling {
+            ceiling.on_unsent_data(now, waiting);
+        }
+    }
+
     fn reinject(
         &mut self,
         now: Instant,
         occasion: Occasion,
         _outstanding: &mut dyn Iterator<Item = OutstandingRange>,
-        _paths: &[PathView],
+        paths: &[PathView],
         _hints: &Hints,
         out: &mut Vec<Reinjection>,
     ) {
@@ -432,7 +451,7 @@ impl Reinjector for AutoRecPlus {
                     ceiling.on_spare_room(now);
                 }
             }
-            _ => self.ask(now, out),
+            _ => self.ask(now, paths, out),
         }
     }
 
@@ -446,6 +465,7 @@ impl Reinjector for AutoRecPlus {
             .set_all(settings)
             .map_err(|error| ConfigureError(error.to_string()))?;
         self.config = config;
+        self.guard.configure(config.guard);
         self.ceiling = match self.ceiling.take() {
             Some(ceiling) => ceiling.apply(&config),
             None => AutoRecBudget::new(&config),
