@@ -1,5 +1,5 @@
 //! Figures of an experiment, as JSON for plotly.js. One file per kind; shared parts are the cases
-//! of a figure ([`Selected`](crate::scenario::Selected)), colours ([`Palette`]), thinning ([`decimate`]), axes and panels.
+//! of a figure ([`Selected`]), colours ([`Palette`]), thinning ([`decimate`]), axes and panels.
 
 mod axis;
 mod bar;
