@@ -1,5 +1,5 @@
-//! Not in the paper: tells a queue that others keep from one of flows that drain theirs too, as the
-//! mode switch of Copa does (Arun and Balakrishnan, NSDI 2018, section 2.2).
+//! Not in the paper: distinguishes a queue that others keep full from one of flows that drain theirs
+//! too, as the mode switch of Copa does (Arun and Balakrishnan, NSDI 2018, section 2.2).
 //!
 //! Where all that waits is of flows that drain, the queue is nearly empty soon after a drain. Where it
 //! is not within a few round trips, a flow that fills buffers is there: the window from before the

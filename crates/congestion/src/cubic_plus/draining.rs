@@ -119,8 +119,8 @@ impl CubicPlus {
         }
     }
 
-    /// Congestion came before drains had emptied the queue: whoever filled it, the reaction is that of
-    /// a flow that had not drained.
+    /// Congestion came before drains had emptied the queue: the reaction is that of a flow that
+    /// had not drained.
     pub(super) fn abandon_test(&mut self, now: Instant) {
         let saved = self.before_drains.take();
         if let Some(competition) = &mut self.competition {

@@ -16,7 +16,7 @@
 //! two such drains in a row one is left out.
 //!
 //! Extensions that are not in the paper, each with a switch and in a file of its own: `full_queue`
-//! and `recurrence` tell overflow from random loss in shallow buffers, `competition` ends drains
+//! and `recurrence` distinguish overflow from random loss in shallow buffers, `competition` ends drains
 //! beside flows that fill buffers, `spare_capacity` grows into capacity that others have left.
 
 mod classification;
@@ -87,7 +87,7 @@ pub struct CubicPlus {
     recurrence: Option<Recurrence>,
     spare: Option<SpareCapacity>,
     competition: Option<Competition>,
-    /// Rounds of the path, up to the configured age.
+    /// The path has had fewer rounds than `drain_age`, so that nothing is drained yet.
     is_young: bool,
     mode: Mode,
     tally: Tally,

@@ -1,5 +1,5 @@
-//! Not in the paper: tells overflow from random loss without a delay, for buffers too short to show
-//! one.
+//! Not in the paper: distinguishes overflow from random loss without a delay, for buffers too short to
+//! show one.
 //!
 //! A buffer overflows at about the same flight each time, and hardly loses anything at much smaller
 //! ones. Random losses come at any flight. So the share of packets lost at less than most of the

@@ -2,7 +2,7 @@
 //!
 //! A flow that left slow start beside others has a small window, and CUBIC takes seconds to fill a
 //! link on which it is alone by then. Past the window of the last reduction with no queue on the path for
-//! some round trips, there is nobody to yield to, so the window grows by a share of itself in each
+//! some round trips, no other flow lacks capacity, so the window grows by a share of itself in each
 //! round trip. The share doubles from a small one, and any queue ends the growth, so that a window near
 //! what the path carries overshoots by little. Below the window of the last reduction nothing
 //! changes: a CUBIC flow beside it grows there as well, and has the same right to that capacity.
