@@ -9,7 +9,10 @@ use swiftwater_lab::store::{Manifest, Results, find};
 
 use super::report::ReportArgs;
 use crate::exit::{Exit, Failure, plain_io_error};
-use crate::output;
+use crate::{files, output};
+
+/// Permissions of a page: all users may read it.
+const PAGE_MODE: u32 = 0o644;
 
 /// Writes what belongs between the markers of `page`, or with `--check` compares only.
 pub(super) fn run(args: &ReportArgs, page: &Path) -> Result<(), Failure> {
@@ -34,7 +37,13 @@ pub(super) fn run(args: &ReportArgs, page: &Path) -> Result<(), Failure> {
         return compare(page, old.as_deref(), &new);
     }
     if old.as_ref() != Some(&new) {
-        fs::write(page, &new).map_err(|error| of_page(&plain_io_error(&error)))?;
+        let folder = page
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        fs::metadata(folder)
+            .and_then(|_| files::replace(folder, page, &new, PAGE_MODE))
+            .map_err(|error| of_page(&plain_io_error(&error)))?;
     }
     let count = results.len();
     output::line(&format!("{}: from {count} experiments", page.display()))
