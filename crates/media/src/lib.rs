@@ -1,10 +1,11 @@
-//! Live video: video frame sources, loss protection over lossy networks, and models of the viewer.
+//! Video: frame sources, loss protection over lossy networks, players, and models of the viewer.
 //!
 //! - [`Frame`] and [`FrameSource`]: encoded frames as sizes, kinds and times, from a generator or
 //!   from a real encode ([`source`]).
 //! - [`player`]: three models of playback quality; [`Cost`]: the cost of protection in bytes.
 //! - [`session`]: a frame-level sender and receiver over datagrams, with the protection schemes of
 //!   [`protection`].
+//! - [`streaming`]: players of video on demand, with bitrate adaptation.
 //! - [`apps`]: sessions over simulated links in virtual time.
 //!
 //! ```
@@ -45,6 +46,7 @@ pub mod player;
 pub mod protection;
 pub mod session;
 pub mod source;
+pub mod streaming;
 
 pub use cost::Cost;
 pub use frame::{Frame, FrameKind};

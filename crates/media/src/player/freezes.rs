@@ -14,7 +14,7 @@ pub struct Freezes {
 }
 
 impl Freezes {
-    pub(super) fn add(&mut self, length: Duration) {
+    pub(crate) fn add(&mut self, length: Duration) {
         self.count += 1;
         self.total = self.total.saturating_add(length);
         self.longest = self.longest.max(length);

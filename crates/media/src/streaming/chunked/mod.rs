@@ -1,0 +1,9 @@
+//! A player of chunked video at adaptive bitrates.
+
+mod config;
+mod player;
+mod record;
+
+pub use config::ChunkedConfig;
+pub use player::{ChunkRequest, ChunkedEvent, ChunkedPlayer};
+pub use record::{ChunkRecord, ChunkedReport, PredictionErrors};
