@@ -8,6 +8,7 @@ use serde::Serialize;
 use swiftwater_quic::PathAddress;
 use swiftwater_quic::observe::{HandshakeStage, Owner};
 use swiftwater_quic::wire::{ConnectionId, TransportParameters};
+use swiftwater_units::PathId;
 
 use crate::text::{Hex, Version, millis, shortened};
 
@@ -94,11 +95,12 @@ impl MigrationState<'_> {
     }
 }
 
-/// `quic:tuple_assigned`: the addresses of the default tuple changed.
+/// `quic:tuple_assigned`: the addresses of the default tuple changed, or another path carries data; its identifier
+/// is that of the tuple.
 #[expect(clippy::struct_field_names, reason = "the draft's names")]
 #[derive(Serialize)]
 pub(crate) struct TupleAssigned<'a> {
-    tuple_id: &'static str,
+    tuple_id: String,
     tuple_remote: Endpoint<'a>,
     tuple_local: Endpoint<'a>,
 }
@@ -106,11 +108,54 @@ pub(crate) struct TupleAssigned<'a> {
 impl TupleAssigned<'_> {
     pub(crate) fn new(path: &PathAddress) -> Self {
         Self {
-            tuple_id: "",
+            // The default tuple has no name.
+            tuple_id: String::new(),
             tuple_remote: Endpoint::remote(path.remote),
             tuple_local: Endpoint::new(path.local.ip, None),
         }
     }
+
+    pub(crate) fn of(id: PathId, path: &PathAddress) -> Self {
+        Self {
+            tuple_id: id.get().to_string(),
+            ..Self::new(path)
+        }
+    }
+}
+
+/// `swiftwater:path_opened`: a path of several is opened and not validated yet; when it carries data,
+/// `quic:tuple_assigned` follows.
+#[derive(Serialize)]
+pub(crate) struct PathOpened<'a> {
+    path_id: u32,
+    tuple_remote: Endpoint<'a>,
+    tuple_local: Endpoint<'a>,
+}
+
+impl PathOpened<'_> {
+    pub(crate) fn new(id: PathId, path: &PathAddress) -> Self {
+        Self {
+            path_id: id.get(),
+            tuple_remote: Endpoint::remote(path.remote),
+            tuple_local: Endpoint::new(path.local.ip, None),
+        }
+    }
+}
+
+/// `swiftwater:path_abandoned`, with the end that abandoned it first.
+#[derive(Serialize)]
+pub(crate) struct PathAbandoned {
+    pub(crate) path_id: u32,
+    pub(crate) initiator: &'static str,
+    pub(crate) error_code: u64,
+}
+
+/// `swiftwater:path_status_updated`: an end's advice about a path.
+#[derive(Serialize)]
+pub(crate) struct PathStatusUpdated {
+    pub(crate) path_id: u32,
+    pub(crate) initiator: &'static str,
+    pub(crate) status: &'static str,
 }
 
 /// `quic:connection_state_updated`.
@@ -221,6 +266,9 @@ pub(crate) struct ParametersSet<'a> {
     max_datagram_frame_size: u64,
     grease_quic_bit: bool,
     reset_stream_at: bool,
+    /// RFC 10069; the drafts of qlog don't have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    initial_max_path_id: Option<u32>,
     /// draft-ietf-quic-ack-frequency; milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     min_ack_delay: Option<f64>,
@@ -253,6 +301,7 @@ impl<'a> ParametersSet<'a> {
             max_datagram_frame_size: of.max_datagram_frame_size,
             grease_quic_bit: of.grease_quic_bit,
             reset_stream_at: of.reset_stream_at,
+            initial_max_path_id: of.initial_max_path_id,
             min_ack_delay: of.min_ack_delay.map(millis),
         }
     }

@@ -152,6 +152,44 @@ enum Frame<'a> {
     PathResponse {
         data: Hex<'a>,
     },
+    /// Frames of RFC 10069; the drafts of qlog have no types for them.
+    PathAck {
+        path_id: u32,
+        #[serde(flatten)]
+        ack: Ack<'a>,
+    },
+    PathAbandon {
+        path_id: u32,
+        error_code: u64,
+    },
+    PathStatusAvailable {
+        path_id: u32,
+        path_status_sequence_number: u64,
+    },
+    PathStatusBackup {
+        path_id: u32,
+        path_status_sequence_number: u64,
+    },
+    PathNewConnectionId {
+        path_id: u32,
+        sequence_number: u64,
+        retire_prior_to: u64,
+        connection_id: Hex<'a>,
+    },
+    PathRetireConnectionId {
+        path_id: u32,
+        sequence_number: u64,
+    },
+    MaxPathId {
+        maximum_path_id: u32,
+    },
+    PathsBlocked {
+        maximum_path_id: u32,
+    },
+    PathCidsBlocked {
+        path_id: u32,
+        next_sequence_number: u64,
+    },
     ConnectionClose {
         error_space: &'static str,
         error: Cow<'static, str>,
@@ -242,7 +280,16 @@ impl Frames<'_> {
                 raw: Raw::new(length),
             },
             Wire::Ping => Frame::Ping,
-            Wire::Ack(ref ack) if ack.path.is_none() => Frame::Ack(self.ack(ack.clone(), ranges)),
+            Wire::Ack(ref ack) => {
+                let fields = self.ack(ack.clone(), ranges);
+                match ack.path {
+                    None => Frame::Ack(fields),
+                    Some(path) => Frame::PathAck {
+                        path_id: path.get(),
+                        ack: fields,
+                    },
+                }
+            }
             Wire::Crypto(crypto) => Frame::Crypto {
                 offset: crypto.offset,
                 length: crypto.data.len() as u64,
@@ -285,9 +332,12 @@ impl Frames<'_> {
                 reordering_threshold: frame.reordering_threshold,
             },
             Wire::ImmediateAck => Frame::ImmediateAck,
-            ref other => stream_limits(other).unwrap_or(Frame::Unknown {
-                frame_type_bytes: other.frame_type(),
-            }),
+            ref other => {
+                let known = stream_limits(other).or_else(|| paths(other));
+                known.unwrap_or(Frame::Unknown {
+                    frame_type_bytes: other.frame_type(),
+                })
+            }
         }
     }
 
@@ -364,6 +414,52 @@ fn stream_limits(wire: &Wire<'_>) -> Option<Frame<'static>> {
         Wire::StreamsBlocked { dir, limit } => Frame::StreamsBlocked {
             stream_type: stream_type(dir),
             limit,
+        },
+        _ => return None,
+    })
+}
+
+/// Frames about paths, `PATH_ACK` apart.
+fn paths(wire: &Wire<'_>) -> Option<Frame<'static>> {
+    Some(match *wire {
+        Wire::PathAbandon { path, error, .. } => Frame::PathAbandon {
+            path_id: path.get(),
+            error_code: error.0,
+        },
+        Wire::PathStatus {
+            path,
+            sequence,
+            backup: false,
+        } => Frame::PathStatusAvailable {
+            path_id: path.get(),
+            path_status_sequence_number: sequence,
+        },
+        Wire::PathStatus { path, sequence, .. } => Frame::PathStatusBackup {
+            path_id: path.get(),
+            path_status_sequence_number: sequence,
+        },
+        Wire::NewConnectionId(new) => Frame::PathNewConnectionId {
+            path_id: new.path?.get(),
+            sequence_number: new.sequence,
+            retire_prior_to: new.retire_prior_to,
+            connection_id: Hex::owned(new.cid.as_bytes()),
+        },
+        Wire::RetireConnectionId { path, sequence } => Frame::PathRetireConnectionId {
+            path_id: path?.get(),
+            sequence_number: sequence,
+        },
+        Wire::MaxPathId { max } => Frame::MaxPathId {
+            maximum_path_id: max.get(),
+        },
+        Wire::PathsBlocked { max } => Frame::PathsBlocked {
+            maximum_path_id: max.get(),
+        },
+        Wire::PathCidsBlocked {
+            path,
+            next_sequence,
+        } => Frame::PathCidsBlocked {
+            path_id: path.get(),
+            next_sequence_number: next_sequence,
         },
         _ => return None,
     })

@@ -20,6 +20,9 @@ names! {
     CONNECTION_ID = "quic:connection_id_updated", "connectivity";
     MIGRATION = "quic:migration_state_updated", "connectivity";
     TUPLE = "quic:tuple_assigned", "connectivity";
+    PATH_OPENED = "swiftwater:path_opened", "swiftwater";
+    PATH_ABANDONED = "swiftwater:path_abandoned", "swiftwater";
+    PATH_STATUS = "swiftwater:path_status_updated", "swiftwater";
     MTU = "quic:mtu_updated", "connectivity";
     VERSION = "quic:version_information", "transport";
     ALPN = "quic:alpn_information", "transport";

@@ -3,13 +3,17 @@
 use std::io::Write;
 
 use serde::Serialize;
-use swiftwater_quic::observe::{Observation, Observer, Owner, Payload, Purpose, SentFrame};
+use swiftwater_quic::PathAddress;
+use swiftwater_quic::observe::{
+    Observation, Observer, Owner, PathStage, Payload, Purpose, SentFrame,
+};
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PacketNumber, PathId, Side, StreamId};
 
 use crate::close::ConnectionClosed;
 use crate::connectivity::{
     AlpnInformation, ConnectionIdUpdated, ConnectionStarted, ConnectionState, MigrationState,
-    ParametersSet, TupleAssigned, VersionInformation, versions,
+    ParametersSet, PathAbandoned, PathOpened, PathStatusUpdated, TupleAssigned, VersionInformation,
+    initiator, versions,
 };
 use crate::frames::{Frames, MAX_FRAMES};
 use crate::header::TraceInfo;
@@ -256,6 +260,30 @@ impl QlogObserver {
         }
     }
 
+    /// A path of several came to another stage.
+    fn path_progress(&mut self, now: Instant, id: PathId, address: &PathAddress, stage: PathStage) {
+        match stage {
+            PathStage::Opened => {
+                let data = PathOpened::new(id, address);
+                self.log.event(now, id, names::PATH_OPENED, data);
+            }
+            PathStage::Active => {
+                let data = TupleAssigned::of(id, address);
+                self.log.event(now, id, names::TUPLE, data);
+            }
+            PathStage::Abandoned { error, by_peer } => {
+                let owner = if by_peer { Owner::Remote } else { Owner::Local };
+                let data = PathAbandoned {
+                    path_id: id.get(),
+                    initiator: initiator(owner),
+                    error_code: error.0,
+                };
+                self.log.event(now, id, names::PATH_ABANDONED, data);
+            }
+            _ => {}
+        }
+    }
+
     /// Events of paths and their properties.
     fn paths(&mut self, now: Instant, observation: &Observation<'_>) {
         let migration = |new, path| MigrationState::new(new, path);
@@ -272,6 +300,23 @@ impl QlogObserver {
             Observation::PathChanged { to, .. } => {
                 self.event(now, names::MIGRATION, migration("migration_complete", to));
                 self.event(now, names::TUPLE, TupleAssigned::new(to));
+            }
+            Observation::PathProgress {
+                path,
+                address,
+                stage,
+            } => self.path_progress(now, *path, address, *stage),
+            Observation::PathStatusDeclared {
+                path,
+                owner,
+                backup,
+            } => {
+                let data = PathStatusUpdated {
+                    path_id: path.get(),
+                    initiator: initiator(*owner),
+                    status: if *backup { "backup" } else { "available" },
+                };
+                self.log.event(now, *path, names::PATH_STATUS, data);
             }
             Observation::ConnectionIdUsed { before, cid } => {
                 let data = ConnectionIdUpdated::new(before, cid);

@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde_json::Value;
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_qlog::SinkFactory;
-use swiftwater_quic::{DatagramOptions, Event, TransportConfig};
+use swiftwater_quic::policy::{PathPreference, PathStatus};
+use swiftwater_quic::{DatagramOptions, Event, MultipathConfig, TransportConfig};
 use swiftwater_sim::{Direction, Pair, PairBuilder};
 use swiftwater_units::{Bandwidth, Side};
 
@@ -265,4 +266,93 @@ fn the_same_run_makes_the_same_log_and_logging_changes_nothing() {
     plain.client().close(now, 7, b"enough");
     plain.run_to_end();
     assert_eq!(plain.now(), first.now());
+}
+
+/// Lets so much time pass while something happens.
+fn run_for(pair: &mut Pair, duration: Duration) {
+    let until = pair.now() + duration;
+    pair.run_until(|pair| pair.now() >= until);
+}
+
+#[test]
+fn paths_are_logged_from_their_opening_to_their_end() {
+    let builder = Pair::builder().seed(5).both_configs(|config| {
+        config.multipath = Some(MultipathConfig::default());
+    });
+    let (mut pair, memories) = logged(builder.links(link(0.0), link(0.0)));
+    assert!(pair.connect());
+    run_for(&mut pair, Duration::from_millis(200));
+    let now = pair.now();
+    let address = pair.client().path_address();
+    let path = pair.client().open_path(now, address).unwrap();
+    run_for(&mut pair, Duration::from_millis(300));
+    let backup = PathPreference {
+        status: PathStatus::Backup,
+        ..PathPreference::default()
+    };
+    assert!(pair.client().set_path_preference(path, backup));
+    run_for(&mut pair, Duration::from_millis(300));
+    let now = pair.now();
+    pair.client().abandon_path(now, path).unwrap();
+    run_for(&mut pair, Duration::from_millis(300));
+    let now = pair.now();
+    pair.client().close(now, 0, b"");
+    pair.run_to_end();
+
+    for side in [Side::Client, Side::Server] {
+        let events = events(&memories[side as usize].bytes());
+        let one = |name| {
+            let found = named(&events, name);
+            assert_eq!(found.len(), 1, "{name} of {side:?}");
+            found[0].clone()
+        };
+        let opened = one("swiftwater:path_opened");
+        assert_eq!(opened["tuple"], "1");
+        assert_eq!(opened["data"]["path_id"], 1);
+        assert!(
+            opened["data"]["tuple_remote"]["port_v4"].is_number()
+                || opened["data"]["tuple_remote"]["port_v6"].is_number()
+        );
+        let assigned = one("quic:tuple_assigned");
+        assert_eq!(assigned["data"]["tuple_id"], "1");
+        assert!(assigned["time"].as_f64() >= opened["time"].as_f64());
+        let abandoned = one("swiftwater:path_abandoned");
+        let by = ["local", "remote"][side as usize];
+        assert_eq!(abandoned["data"]["initiator"], by);
+        assert_eq!(abandoned["data"]["error_code"], 0x3e);
+
+        let frames = |event, frame_type: &str| {
+            let packets = named(&events, event);
+            let frames = packets
+                .iter()
+                .flat_map(|packet| packet["data"]["frames"].as_array().unwrap());
+            let frames = frames.filter(|frame| frame["frame_type"] == frame_type);
+            frames.cloned().collect::<Vec<_>>()
+        };
+        let acks = frames("quic:packet_sent", "path_ack");
+        assert!(
+            acks.iter()
+                .any(|ack| ack["path_id"] == 1 && ack["acked_ranges"].is_array())
+        );
+        assert_eq!(frames("quic:packet_sent", "path_abandon")[0]["path_id"], 1);
+        let ids = frames("quic:packet_sent", "path_new_connection_id");
+        assert!(
+            ids.iter()
+                .any(|id| id["path_id"] == 1 && id["connection_id"].is_string())
+        );
+        assert!(frames("quic:packet_sent", "unknown").is_empty());
+        let parameters = named(&events, "quic:parameters_set");
+        assert!(
+            parameters
+                .iter()
+                .all(|set| set["data"]["initial_max_path_id"] == 3)
+        );
+        if side == Side::Server {
+            let status = one("swiftwater:path_status_updated");
+            assert_eq!(status["data"]["status"], "backup");
+            assert_eq!(status["data"]["initiator"], "remote");
+            let frame = &frames("quic:packet_received", "path_status_backup")[0];
+            assert_eq!(frame["path_id"], 1);
+        }
+    }
 }

@@ -96,6 +96,8 @@ codes! {
     NO_VIABLE_PATH = 0x10;
     /// Version negotiation failed or was tampered with (RFC 9368, section 10.2).
     VERSION_NEGOTIATION_ERROR = 0x11;
+    /// draft-ietf-quic-multipath-10, section 8: a violation of the multipath extension of that age.
+    MP_PROTOCOL_VIOLATION = 0x1001_d76d_3ded_42f3;
     /// The application abandoned a path.
     APPLICATION_ABANDON_PATH = 0x3e;
     /// The endpoint has no resources for another path.

@@ -1,5 +1,5 @@
 //! Transport parameters (RFC 9000, section 18; RFC 9221, section 3; RFC 9287, section 3; RFC 9368,
-//! section 3; draft-ietf-quic-multipath-21, section 2).
+//! section 3; draft-ietf-quic-multipath-21, section 2; -10, section 2).
 //!
 //! One type for both roles; parameters that only servers may send are checked in both directions.
 //! Conditions on several values (connection IDs that must match, limits stored for 0-RTT) are
@@ -45,6 +45,8 @@ mod id {
     pub(super) const RESET_STREAM_AT_EARLY: u64 = 0x17_f758_6d2c_b571;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const INITIAL_MAX_PATH_ID: u64 = 0x3e;
+    /// The same in draft-ietf-quic-multipath-10.
+    pub(super) const INITIAL_MAX_PATH_ID_DRAFT10: u64 = 0x0f73_9bbc_1b66_6d09;
     pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
     /// A private extension, see [`Feedback`](crate::frame::Feedback).
     pub(super) const MAX_FEEDBACK_SIZE: u64 = 0x19d1_f5a6;
@@ -114,6 +116,9 @@ pub struct TransportParameters {
     pub max_datagram_frame_size: u64,
     /// Largest path identifier that the sender accepts; absent: no multipath.
     pub initial_max_path_id: Option<u32>,
+    /// The same for the extension of draft-ietf-quic-multipath-10 (section 2). An end that supports both
+    /// versions declares both.
+    pub initial_max_path_id_draft10: Option<u32>,
     /// The sender accepts packets whose QUIC bit is 0 (RFC 9287). Default false.
     pub grease_quic_bit: bool,
     /// Shortest delay of an acknowledgement that the peer may request, at most `max_ack_delay`;
@@ -149,6 +154,7 @@ impl Default for TransportParameters {
             reset_stream_at: false,
             max_datagram_frame_size: 0,
             initial_max_path_id: None,
+            initial_max_path_id_draft10: None,
             grease_quic_bit: false,
             min_ack_delay: None,
             max_feedback_size: 0,

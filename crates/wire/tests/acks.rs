@@ -11,11 +11,12 @@ use std::ops::RangeInclusive;
 use proptest::prelude::*;
 use swiftwater_units::PathId;
 use swiftwater_wire::frame::{Ack, FrameIter, types, write_ack};
-use swiftwater_wire::{DecodeError, ErrorCode, Frame, Writer};
+use swiftwater_wire::{DecodeError, ErrorCode, Frame, MultipathVersion, Writer};
 
 type Ranges = Vec<RangeInclusive<u64>>;
 
 const ROOM: usize = 4096;
+const VERSION: MultipathVersion = MultipathVersion::Rfc10069;
 
 /// The frame's bytes and the number of ranges written.
 fn write(
@@ -27,7 +28,14 @@ fn write(
 ) -> Option<(Vec<u8>, u64)> {
     let mut buf = vec![0xee; ROOM];
     let mut w = Writer::new(&mut buf);
-    let count = write_ack(&mut w, path, ranges.iter().cloned(), delay, ecn, max_size);
+    let count = write_ack(
+        &mut w,
+        (VERSION, path),
+        ranges.iter().cloned(),
+        delay,
+        ecn,
+        max_size,
+    );
     let written = w.written();
     buf.truncate(written);
     if count.is_none() {
@@ -130,7 +138,14 @@ fn the_writers_room_counts_too() {
     w.u8(0x01);
     let ranges = [30..=30, 20..=20, 10..=10];
     assert_eq!(
-        write_ack(&mut w, None, ranges.iter().cloned(), 0, None, ROOM),
+        write_ack(
+            &mut w,
+            (VERSION, None),
+            ranges.iter().cloned(),
+            0,
+            None,
+            ROOM
+        ),
         Some(2)
     );
     assert_eq!(w.written(), 8);

@@ -18,6 +18,9 @@ type Decoded = Result<TransportParameters, TransportParameterError>;
 
 const MAX: u64 = (1 << 62) - 1;
 
+/// `initial_max_path_id` of draft-ietf-quic-multipath-10.
+const DRAFT10_MAX_PATH_ID: u64 = 0x0f73_9bbc_1b66_6d09;
+
 fn varint(n: u64) -> Vec<u8> {
     let mut buf = [0; 8];
     let mut w = Writer::new(&mut buf);
@@ -86,6 +89,7 @@ fn all_set() -> TransportParameters {
         reset_stream_at: true,
         max_datagram_frame_size: 1200,
         initial_max_path_id: Some(4),
+        initial_max_path_id_draft10: Some(5),
         grease_quic_bit: true,
         min_ack_delay: Some(Duration::from_micros(2500)),
         max_feedback_size: 48,
@@ -207,6 +211,9 @@ fn each_field_has_its_own_identifier() {
     assert_eq!(read(0x0e, 3).active_connection_id_limit, 3);
     assert_eq!(read(0x20, 1).max_datagram_frame_size, 1);
     assert_eq!(read(0x3e, 0).initial_max_path_id, Some(0));
+    let draft = read(DRAFT10_MAX_PATH_ID, 5);
+    let declared = (draft.initial_max_path_id, draft.initial_max_path_id_draft10);
+    assert_eq!(declared, (None, Some(5)));
     let delay = read(0xff04_de1b, 1500).min_ack_delay;
     assert_eq!(delay, Some(Duration::from_micros(1500)));
     let cid = ConnectionId::new(&[5]);
@@ -350,7 +357,9 @@ fn min_ack_delay_is_at_most_max_ack_delay() {
 
 #[test]
 fn initial_max_path_id_has_32_bits() {
-    edge(0x3e, u64::from(u32::MAX), u64::from(u32::MAX) + 1);
+    for id in [0x3e, DRAFT10_MAX_PATH_ID] {
+        edge(id, u64::from(u32::MAX), u64::from(u32::MAX) + 1);
+    }
 }
 
 #[test]
@@ -520,6 +529,7 @@ prop_compose! {
             reset_stream_at,
             max_datagram_frame_size: data[4],
             initial_max_path_id: paths,
+            initial_max_path_id_draft10: paths.filter(|_| flag),
             grease_quic_bit: flag,
             // At most max_ack_delay.
             min_ack_delay: paths.map(|share| Duration::from_micros(

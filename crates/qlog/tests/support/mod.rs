@@ -95,6 +95,18 @@ pub(crate) const EVENTS: &[(&str, &[&str])] = &[
     ("swiftwater:redundancy_level", &["level", "decisions"]),
     ("swiftwater:datagram_fate", &["fate"]),
     ("swiftwater:early_data_decided", &["accepted"]),
+    (
+        "swiftwater:path_opened",
+        &["path_id", "tuple_remote", "tuple_local"],
+    ),
+    (
+        "swiftwater:path_abandoned",
+        &["path_id", "initiator", "error_code"],
+    ),
+    (
+        "swiftwater:path_status_updated",
+        &["path_id", "initiator", "status"],
+    ),
     ("swiftwater:log_ended", &["reason"]),
 ];
 

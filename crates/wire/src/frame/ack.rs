@@ -5,9 +5,11 @@ use std::ops::RangeInclusive;
 use swiftwater_units::PathId;
 
 use super::encode::varint_size;
+use super::multipath::PathFrame;
 use super::types;
 use crate::coding::{Reader, Writer};
 use crate::error::DecodeError;
+use crate::multipath_version::MultipathVersion;
 use crate::varint::VarInt;
 
 const UNDERFLOW: DecodeError = DecodeError::Invalid("an ACK range below packet number 0");
@@ -82,13 +84,13 @@ impl<'a> Ack<'a> {
         })
     }
 
-    pub(super) fn frame_type(&self) -> u64 {
-        frame_type(self.path.is_some(), self.ecn.is_some())
+    pub(super) fn frame_type(&self, version: MultipathVersion) -> u64 {
+        frame_type(version, self.path.is_some(), self.ecn.is_some())
     }
 
-    pub(super) fn size(&self) -> usize {
+    pub(super) fn size(&self, version: MultipathVersion) -> usize {
         fixed_size(
-            self.path,
+            (version, self.path),
             self.largest,
             self.first_range,
             self.delay,
@@ -97,8 +99,8 @@ impl<'a> Ack<'a> {
             + self.additional.len()
     }
 
-    pub(super) fn encode(&self, w: &mut Writer<'_>) {
-        w.varint(self.frame_type());
+    pub(super) fn encode(&self, version: MultipathVersion, w: &mut Writer<'_>) {
+        w.varint(self.frame_type(version));
         if let Some(path) = self.path {
             w.varint(u64::from(path.get()));
         }
@@ -139,25 +141,29 @@ impl Iterator for AckRanges<'_> {
     }
 }
 
-const fn frame_type(path: bool, ecn: bool) -> u64 {
+const fn frame_type(version: MultipathVersion, path: bool, ecn: bool) -> u64 {
     match (path, ecn) {
         (false, false) => types::ACK,
         (false, true) => types::ACK_ECN,
-        (true, false) => types::PATH_ACK,
-        (true, true) => types::PATH_ACK_ECN,
+        (true, false) => PathFrame::Ack.type_in(version),
+        (true, true) => PathFrame::AckEcn.type_in(version),
     }
 }
 
 /// Bytes of everything except the count and the additional ranges.
 fn fixed_size(
-    path: Option<PathId>,
+    (version, path): (MultipathVersion, Option<PathId>),
     largest: u64,
     first_range: u64,
     delay: u64,
     ecn: Option<[u64; 3]>,
 ) -> usize {
-    // The four types are below 0x40: one byte.
-    1 + path.map_or(0, |path| varint_size(u64::from(path.get())))
+    // The types of ACK take one byte.
+    let path = path.map(|path| {
+        let frame_type = PathFrame::Ack.type_in(version);
+        varint_size(frame_type) + varint_size(u64::from(path.get()))
+    });
+    path.unwrap_or(1)
         + varint_size(largest)
         + varint_size(delay)
         + varint_size(first_range)
@@ -169,11 +175,11 @@ fn fixed_size(
 /// are left out. `None`, with nothing written, if `ranges` is empty or the first does not fit.
 ///
 /// `ranges` come largest first, with a gap of at least one packet number; they are iterated twice.
-/// `delay` is in units of `2^ack_delay_exponent` microseconds. `delay` and the ECN counts (ECT(0),
+/// `version` decides on the type of a `PATH_ACK`. `delay` is in units of `2^ack_delay_exponent` microseconds. `delay` and the ECN counts (ECT(0),
 /// ECT(1), CE) are capped at 2^62 - 1.
 pub fn write_ack(
     w: &mut Writer<'_>,
-    path: Option<PathId>,
+    (version, path): (MultipathVersion, Option<PathId>),
     ranges: impl Iterator<Item = RangeInclusive<u64>> + Clone,
     delay: u64,
     ecn: Option<[u64; 3]>,
@@ -186,10 +192,10 @@ pub fn write_ack(
     let (smallest, largest) = older.next()?.into_inner();
     let first_range = largest - smallest;
 
-    let fixed = fixed_size(path, largest, first_range, delay, ecn);
+    let fixed = fixed_size((version, path), largest, first_range, delay, ecn);
     let additional = count_fitting(older.clone(), smallest, room.checked_sub(fixed)?)?;
 
-    w.varint(frame_type(path.is_some(), ecn.is_some()));
+    w.varint(frame_type(version, path.is_some(), ecn.is_some()));
     if let Some(path) = path {
         w.varint(u64::from(path.get()));
     }

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use super::ack::Ack;
 use super::feedback;
+use super::multipath::{self, PathFrame};
 use super::{
     AckFrequency, ConnectionClose, Crypto, Frame, NewConnectionId, ResetStream, ResetStreamAt,
     StopSending, Stream,
@@ -13,6 +14,7 @@ use super::{MAX_STREAMS, STREAM_FIN, STREAM_LEN, STREAM_OFF, types};
 use crate::coding::Reader;
 use crate::connection_id::{ConnectionId, ResetToken};
 use crate::error::{DecodeError, ErrorCode};
+use crate::multipath_version::MultipathVersion;
 use crate::varint::VarInt;
 
 /// Why a payload could not be decoded further, and in which frame.
@@ -25,9 +27,24 @@ pub struct FrameError {
     pub error: DecodeError,
 }
 
+impl FrameError {
+    /// The code to close the connection with if the bytes were authenticated.
+    pub const fn error_code(&self) -> ErrorCode {
+        let version = MultipathVersion::of_frame(self.frame_type);
+        match (self.error, version) {
+            // draft-ietf-quic-multipath-10, section 7.
+            (DecodeError::PathIdTooLarge(_), Some(MultipathVersion::Draft10)) => {
+                ErrorCode::MP_PROTOCOL_VIOLATION
+            }
+            (error, _) => error.error_code(),
+        }
+    }
+}
+
 /// The frames of a packet's payload in order, each with its type as received.
 ///
-/// Consecutive padding bytes are returned as one [`Frame::Padding`]. Nothing follows an error. An
+/// Frames of every version of the multipath extension are read; [`MultipathVersion::of_frame`] says which one
+/// defines a type. Consecutive padding bytes are returned as one [`Frame::Padding`]. Nothing follows an error. An
 /// empty payload yields nothing; the caller treats it as a protocol violation (RFC 9000, section
 /// 12.4).
 #[derive(Clone, Debug)]
@@ -115,14 +132,12 @@ fn read_frame<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>, Deco
         types::DATAGRAM_LEN => Frame::Datagram {
             data: r.length_prefixed()?,
         },
-        types::PATH_ACK | types::PATH_ACK_ECN => {
-            let path = read_path(r)?;
-            Frame::Ack(Ack::read(r, Some(path), frame_type == types::PATH_ACK_ECN)?)
-        }
-        types::PATH_ABANDON..=types::PATH_CIDS_BLOCKED => read_path_control(r, frame_type)?,
         types::FEEDBACK => feedback::read(r, true)?,
         types::FEEDBACK_NOT_ELICITING => feedback::read(r, false)?,
-        _ => return Err(DecodeError::UnknownFrame(frame_type)),
+        _ => match PathFrame::of(frame_type) {
+            Some((version, frame)) => multipath::read(r, version, frame)?,
+            None => return Err(DecodeError::UnknownFrame(frame_type)),
+        },
     })
 }
 
@@ -191,42 +206,8 @@ fn read_reset_at(r: &mut Reader<'_>) -> Result<ResetStreamAt, DecodeError> {
     Ok(reset)
 }
 
-fn read_path_control<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>, DecodeError> {
-    let path = read_path(r)?;
-    Ok(match frame_type {
-        types::PATH_ABANDON => Frame::PathAbandon {
-            path,
-            error: ErrorCode(r.varint()?),
-        },
-        types::PATH_STATUS_BACKUP | types::PATH_STATUS_AVAILABLE => Frame::PathStatus {
-            path,
-            sequence: r.varint()?,
-            backup: frame_type == types::PATH_STATUS_BACKUP,
-        },
-        types::PATH_NEW_CONNECTION_ID => Frame::NewConnectionId(read_new_cid(r, Some(path))?),
-        types::PATH_RETIRE_CONNECTION_ID => Frame::RetireConnectionId {
-            path: Some(path),
-            sequence: r.varint()?,
-        },
-        types::MAX_PATH_ID => Frame::MaxPathId { max: path },
-        types::PATHS_BLOCKED => Frame::PathsBlocked { max: path },
-        types::PATH_CIDS_BLOCKED => Frame::PathCidsBlocked {
-            path,
-            next_sequence: r.varint()?,
-        },
-        _ => return Err(DecodeError::UnknownFrame(frame_type)),
-    })
-}
-
 fn read_stream_id(r: &mut Reader<'_>) -> Result<StreamId, DecodeError> {
     r.varint().map(StreamId::from_wire)
-}
-
-fn read_path(r: &mut Reader<'_>) -> Result<PathId, DecodeError> {
-    let id = r.varint()?;
-    u32::try_from(id)
-        .map(PathId::new)
-        .map_err(|_| DecodeError::PathIdTooLarge(id))
 }
 
 /// A number of streams; with more than 2^60 the last stream ID could not be encoded.
@@ -275,7 +256,10 @@ fn read_stream<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Stream<'a>, De
     })
 }
 
-fn read_new_cid(r: &mut Reader<'_>, path: Option<PathId>) -> Result<NewConnectionId, DecodeError> {
+pub(super) fn read_new_cid(
+    r: &mut Reader<'_>,
+    path: Option<PathId>,
+) -> Result<NewConnectionId, DecodeError> {
     let sequence = r.varint()?;
     let retire_prior_to = r.varint()?;
     if retire_prior_to > sequence {

@@ -5,6 +5,7 @@ use swiftwater_units::{Dir, StreamId};
 use super::{ConnectionClose, Frame, NewConnectionId};
 use super::{STREAM_FIN, STREAM_LEN, STREAM_OFF, types};
 use crate::coding::Writer;
+use crate::multipath_version::MultipathVersion;
 use crate::varint::VarInt;
 
 /// Bytes of the shortest encoding of `n`.
@@ -63,7 +64,7 @@ fn sum(fields: &[u64]) -> usize {
 }
 
 /// The rest of a frame after its leading varints.
-enum Tail<'a> {
+pub(super) enum Tail<'a> {
     Nothing,
     Bytes(&'a [u8]),
     Prefixed(&'a [u8]),
@@ -95,13 +96,19 @@ impl Tail<'_> {
 }
 
 impl Frame<'_> {
-    /// Appends the frame. `STREAM` and `DATAGRAM` include their length, so any frame may follow.
-    /// The space must have been checked with [`Frame::size`].
+    /// Appends the frame as RFC 9000 and RFC 10069 write it. `STREAM` and `DATAGRAM` include their length, so
+    /// any frame may follow. The space must have been checked with [`Frame::size`].
     pub fn encode(&self, w: &mut Writer<'_>) {
+        self.encode_in(MultipathVersion::Rfc10069, w);
+    }
+
+    /// Like [`Frame::encode`], with the frames of `version` of the multipath extension. The space must have
+    /// been checked with [`Frame::size_in`].
+    pub fn encode_in(&self, version: MultipathVersion, w: &mut Writer<'_>) {
         match self {
             Frame::Padding { length } => w.reserve(*length).fill(0),
-            Frame::Ack(ack) => ack.encode(w),
-            _ => self.with_layout(|fields, tail| {
+            Frame::Ack(ack) => ack.encode(version, w),
+            _ => self.with_layout(version, |fields, tail| {
                 put(w, fields);
                 tail.encode(w);
             }),
@@ -110,19 +117,29 @@ impl Frame<'_> {
 
     /// Bytes that [`Frame::encode`] writes.
     pub fn size(&self) -> usize {
+        self.size_in(MultipathVersion::Rfc10069)
+    }
+
+    /// Bytes that [`Frame::encode_in`] writes.
+    pub fn size_in(&self, version: MultipathVersion) -> usize {
         match self {
             Frame::Padding { length } => *length,
-            Frame::Ack(ack) => ack.size(),
-            _ => self.with_layout(|fields, tail| sum(fields) + tail.size()),
+            Frame::Ack(ack) => ack.size(version),
+            _ => self.with_layout(version, |fields, tail| sum(fields) + tail.size()),
         }
     }
 
     /// The type that [`Frame::encode`] writes.
     pub fn frame_type(&self) -> u64 {
+        self.frame_type_in(MultipathVersion::Rfc10069)
+    }
+
+    /// The type that [`Frame::encode_in`] writes.
+    pub fn frame_type_in(&self, version: MultipathVersion) -> u64 {
         match self {
             Frame::Padding { .. } => types::PADDING,
-            Frame::Ack(ack) => ack.frame_type(),
-            _ => self.with_layout(|fields, _| fields[0]),
+            Frame::Ack(ack) => ack.frame_type(version),
+            _ => self.with_layout(version, |fields, _| fields[0]),
         }
     }
 
@@ -138,7 +155,11 @@ impl Frame<'_> {
 
     /// Every frame except padding and acknowledgements consists of its type, some varints and a
     /// tail; sizes and bytes are both derived from this table, so they cannot differ.
-    fn with_layout<T>(&self, f: impl FnOnce(&[u64], Tail<'_>) -> T) -> T {
+    fn with_layout<T>(
+        &self,
+        version: MultipathVersion,
+        f: impl FnOnce(&[u64], Tail<'_>) -> T,
+    ) -> T {
         use Tail::{Bytes, Nothing, Prefixed};
         match *self {
             Frame::Padding { .. } | Frame::Ack(_) => {
@@ -173,7 +194,7 @@ impl Frame<'_> {
                 let fields = [frame_type, kind, feedback.sequence];
                 f(&fields, Prefixed(feedback.payload))
             }
-            Frame::NewConnectionId(ref new) => new.with_layout(f),
+            Frame::NewConnectionId(ref new) => new.with_layout(version, f),
             Frame::MaxData { .. }
             | Frame::MaxStreamData { .. }
             | Frame::MaxStreams { .. }
@@ -185,7 +206,7 @@ impl Frame<'_> {
             | Frame::PathStatus { .. }
             | Frame::MaxPathId { .. }
             | Frame::PathsBlocked { .. }
-            | Frame::PathCidsBlocked { .. } => self.with_path_fields(|fields| f(fields, Nothing)),
+            | Frame::PathCidsBlocked { .. } => self.with_path_layout(version, f),
         }
     }
 
@@ -245,50 +266,6 @@ impl Frame<'_> {
             _ => unreachable!("with_layout sends only flow-control frames here"),
         }
     }
-
-    /// The rows of [`Frame::with_layout`] for connection IDs and paths.
-    fn with_path_fields<T>(&self, f: impl FnOnce(&[u64]) -> T) -> T {
-        match *self {
-            Frame::RetireConnectionId {
-                path: None,
-                sequence,
-            } => f(&[types::RETIRE_CONNECTION_ID, sequence]),
-            Frame::RetireConnectionId {
-                path: Some(path),
-                sequence,
-            } => f(&[
-                types::PATH_RETIRE_CONNECTION_ID,
-                u64::from(path.get()),
-                sequence,
-            ]),
-            Frame::PathAbandon { path, error } => {
-                f(&[types::PATH_ABANDON, u64::from(path.get()), error.0])
-            }
-            Frame::PathStatus {
-                path,
-                sequence,
-                backup,
-            } => {
-                let frame_type = if backup {
-                    types::PATH_STATUS_BACKUP
-                } else {
-                    types::PATH_STATUS_AVAILABLE
-                };
-                f(&[frame_type, u64::from(path.get()), sequence])
-            }
-            Frame::MaxPathId { max } => f(&[types::MAX_PATH_ID, u64::from(max.get())]),
-            Frame::PathsBlocked { max } => f(&[types::PATHS_BLOCKED, u64::from(max.get())]),
-            Frame::PathCidsBlocked {
-                path,
-                next_sequence,
-            } => f(&[
-                types::PATH_CIDS_BLOCKED,
-                u64::from(path.get()),
-                next_sequence,
-            ]),
-            _ => unreachable!("with_layout sends only path frames here"),
-        }
-    }
 }
 
 impl ConnectionClose<'_> {
@@ -306,22 +283,6 @@ impl ConnectionClose<'_> {
             ConnectionClose::Application { error, reason } => {
                 let fields = [types::CONNECTION_CLOSE_APP, error];
                 f(&fields, Tail::Prefixed(reason))
-            }
-        }
-    }
-}
-
-impl NewConnectionId {
-    /// See [`Frame::with_layout`].
-    fn with_layout<T>(&self, f: impl FnOnce(&[u64], Tail<'_>) -> T) -> T {
-        let (sequence, retire_prior_to) = (self.sequence, self.retire_prior_to);
-        let tail = Tail::NewCid(self);
-        match self.path {
-            None => f(&[types::NEW_CONNECTION_ID, sequence, retire_prior_to], tail),
-            Some(path) => {
-                let frame_type = types::PATH_NEW_CONNECTION_ID;
-                let path = u64::from(path.get());
-                f(&[frame_type, path, sequence, retire_prior_to], tail)
             }
         }
     }

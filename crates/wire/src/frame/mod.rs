@@ -1,10 +1,12 @@
-//! Frames (RFC 9000, section 19; RFC 9221; draft-ietf-quic-multipath-21, section 4;
+//! Frames (RFC 9000, section 19; RFC 9221; draft-ietf-quic-multipath-21, section 4, and
+//! -10, section 7;
 //! draft-ietf-quic-reliable-stream-reset-09, section 4).
 
 mod ack;
 mod decode;
 mod encode;
 mod feedback;
+mod multipath;
 pub mod types;
 
 pub use ack::{Ack, AckRanges, write_ack};
@@ -131,6 +133,8 @@ pub enum Frame<'a> {
         path: PathId,
         /// The error code.
         error: ErrorCode,
+        /// The reason phrase, any bytes; only draft 10 has it, and it is not written otherwise.
+        reason: &'a [u8],
     },
     /// Status of a path (`PATH_STATUS_AVAILABLE`, `PATH_STATUS_BACKUP`).
     PathStatus {

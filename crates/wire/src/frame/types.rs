@@ -45,6 +45,18 @@ pub const PATH_RETIRE_CONNECTION_ID: u64 = 0x3e79;
 pub const MAX_PATH_ID: u64 = 0x3e7a;
 pub const PATHS_BLOCKED: u64 = 0x3e7b;
 pub const PATH_CIDS_BLOCKED: u64 = 0x3e7c;
+/// The types of draft-ietf-quic-multipath-10, section 7. The draft has other names for some: MP_ACK,
+/// PATH_STANDBY, PATH_AVAILABLE, MP_NEW_CONNECTION_ID and MP_RETIRE_CONNECTION_ID.
+pub mod draft10 {
+    pub const PATH_ACK: u64 = 0x1522_8c00;
+    pub const PATH_ACK_ECN: u64 = 0x1522_8c01;
+    pub const PATH_ABANDON: u64 = 0x1522_8c05;
+    pub const PATH_STATUS_BACKUP: u64 = 0x1522_8c07;
+    pub const PATH_STATUS_AVAILABLE: u64 = 0x1522_8c08;
+    pub const PATH_NEW_CONNECTION_ID: u64 = 0x1522_8c09;
+    pub const PATH_RETIRE_CONNECTION_ID: u64 = 0x1522_8c0a;
+    pub const MAX_PATH_ID: u64 = 0x1522_8c0c;
+}
 /// A private extension, see [`Feedback`](super::Feedback): ack-eliciting.
 pub const FEEDBACK: u64 = 0x19d1_f5a4;
 /// The same, not ack-eliciting.

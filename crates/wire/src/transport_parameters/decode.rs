@@ -154,9 +154,14 @@ fn set_extension(
             value.end()?;
             params.reset_stream_at = true;
         }
-        id::INITIAL_MAX_PATH_ID => {
-            let max = value.at_most(u64::from(u32::MAX), "above 2^32 - 1")?;
-            params.initial_max_path_id = Some(max as u32);
+        id::INITIAL_MAX_PATH_ID | id::INITIAL_MAX_PATH_ID_DRAFT10 => {
+            let max = value.at_most(u64::from(u32::MAX), "above 2^32 - 1")? as u32;
+            let declared = if id == id::INITIAL_MAX_PATH_ID {
+                &mut params.initial_max_path_id
+            } else {
+                &mut params.initial_max_path_id_draft10
+            };
+            *declared = Some(max);
         }
         id::GREASE_QUIC_BIT => {
             value.end()?;

@@ -157,6 +157,9 @@ impl Parameters<'_> {
         if params.reset_stream_at {
             self.bytes(id::RESET_STREAM_AT_EARLY, &[]);
         }
+        if let Some(max) = params.initial_max_path_id_draft10 {
+            self.varint(id::INITIAL_MAX_PATH_ID_DRAFT10, u64::from(max));
+        }
     }
 
     /// An address family without an address is all zeros.
