@@ -154,6 +154,18 @@ pub trait Controller: Send {
     /// A rate that was measured elsewhere. Algorithms that measure for themselves ignore it.
     fn on_external_rate(&mut self, _now: Instant, _external: &ExternalRate, _env: &mut Env<'_>) {}
 
+    /// The growth of the window in congestion avoidance is multiplied by `scale` from now on, -1 to 2;
+    /// 1, which holds until the first call, is that of a single path. Given by a
+    /// [`Coupling`](crate::Coupling), for each ACK before [`Controller::on_ack`]. Algorithms that don't
+    /// grow by ACKs ignore it, see [`Controller::can_be_coupled`].
+    fn set_growth_scale(&mut self, _scale: f64) {}
+
+    /// True if [`Controller::set_growth_scale`] has an effect, so that a [`Coupling`](crate::Coupling) couples
+    /// the path with others.
+    fn can_be_coupled(&self) -> bool {
+        false
+    }
+
     /// The parameters that can be changed while the controller runs, with their values.
     fn parameters(&self) -> Vec<Parameter> {
         Vec::new()

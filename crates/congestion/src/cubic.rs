@@ -26,6 +26,9 @@ const BETA: RangeInclusive<f64> = 0.1..=0.95;
 /// Range of `C`, segments per second cubed.
 const C: RangeInclusive<f64> = 0.01..=100.0;
 
+/// Least growth scale that the cubic function is bent by: below, it is flat for hours.
+const LEAST_SCALE: f64 = 0.01;
+
 /// Least growth before the first reduction, of what is acknowledged ([`CubicConfig::early_growth`]).
 const EARLY_GROWTH: f64 = 0.05;
 
@@ -127,6 +130,18 @@ impl CubicFunction {
     pub fn k(&self) -> f64 {
         self.k
     }
+
+    /// The function with `factor` times the constant that has the same window at `t` and the same
+    /// plateau.
+    #[must_use]
+    fn bent_at(self, t: Duration, factor: f64) -> Self {
+        let t = t.as_secs_f64();
+        Self {
+            c: self.c * factor,
+            k: t - (t - self.k) / factor.cbrt(),
+            origin: self.origin,
+        }
+    }
 }
 
 /// The window that Reno would have, were it to lose with CUBIC's `beta` (RFC 9438, section 4.3).
@@ -187,6 +202,8 @@ pub struct CubicCurve {
     early_growth: bool,
     /// The window was reduced since the start or the last reset.
     reduced: bool,
+    /// The growth scale that the function of the stage is bent for.
+    bent_for: f32,
     /// Plateau to return to; `None` makes the next stage start on its plateau (RFC 9438, sections
     /// 4.8 and 4.10).
     w_max: Option<f64>,
@@ -208,6 +225,7 @@ impl CubicCurve {
             reno_friendly: true,
             early_growth: false,
             reduced: false,
+            bent_for: 1.0,
             w_max: None,
             cwnd_prior: 0.0,
             epoch: None,
@@ -241,11 +259,24 @@ impl CubicCurve {
 
     fn begin_epoch(&mut self, cwnd: f64, mds: f64, now: Instant) -> Epoch {
         let w_max = *self.w_max.get_or_insert(cwnd);
+        self.bent_for = 1.0;
         Epoch {
             clock: ActiveClock::started_at(now),
             start: cwnd,
             function: CubicFunction::new(cwnd, w_max, self.c, mds),
             reno: RenoEstimate::starting_at(cwnd),
+        }
+    }
+
+    /// Bends the function for the growth scale that holds at `t`: with it go the square root of the
+    /// window of a Reno flow and, `C` being in proportion to its square, the fourth root of that of a
+    /// CUBIC flow.
+    fn bend(&mut self, function: &mut CubicFunction, scale: f64, t: Duration) {
+        let scale = scale.max(LEAST_SCALE) as f32;
+        let change = f64::from(scale / self.bent_for);
+        if (change - 1.0).abs() > 1e-3 {
+            *function = function.bent_at(t, change * change);
+            self.bent_for = scale;
         }
     }
 }
@@ -266,6 +297,7 @@ impl Curve for CubicCurve {
         &mut self,
         cwnd: ByteCount,
         acked: ByteCount,
+        scale: f64,
         ack: &AckBatch,
         env: &Env<'_>,
     ) -> ByteCount {
@@ -277,12 +309,14 @@ impl Curve for CubicCurve {
             None => self.begin_epoch(window, mds, ack.now),
         };
         epoch.clock.advance(ack.now);
+        let t = epoch.clock.elapsed();
+        self.bend(&mut epoch.function, scale, t);
+        let reno_acked = acked * scale;
         epoch
             .reno
-            .on_acked(acked, window, mds, self.beta, self.cwnd_prior);
+            .on_acked(reno_acked, window, mds, self.beta, self.cwnd_prior);
         self.epoch = Some(epoch);
 
-        let t = epoch.clock.elapsed();
         let behind_reno = self.reno_friendly && epoch.function.at(t) < epoch.reno.window();
         let next = if behind_reno {
             epoch.reno.window().max(window)
@@ -292,7 +326,7 @@ impl Curve for CubicCurve {
             (window + (target - window) * acked / window).min(target)
         };
         let next = if self.early_growth && !self.reduced {
-            next.max(window + EARLY_GROWTH * acked)
+            next.max(window + EARLY_GROWTH * reno_acked)
         } else {
             next
         };
@@ -337,6 +371,7 @@ impl Curve for CubicCurve {
     fn on_max_datagram_size_change(&mut self, env: &Env<'_>) {
         if let (Some(epoch), Some(w_max)) = (&mut self.epoch, self.w_max) {
             epoch.function = CubicFunction::new(epoch.start, w_max, self.c, segment(env));
+            self.bent_for = 1.0;
         }
     }
 

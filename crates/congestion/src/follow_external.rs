@@ -186,6 +186,14 @@ impl Controller for FollowExternal {
         )
     }
 
+    fn set_growth_scale(&mut self, scale: f64) {
+        self.native.set_growth_scale(scale);
+    }
+
+    fn can_be_coupled(&self) -> bool {
+        self.native.can_be_coupled()
+    }
+
     fn parameters(&self) -> Vec<Parameter> {
         live_parameters(&self.config, LIVE)
     }

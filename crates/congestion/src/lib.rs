@@ -23,6 +23,7 @@ mod clamp;
 mod classic_hystart;
 mod controller;
 mod copa;
+mod coupling;
 mod cubic;
 mod cubic_plus;
 mod fixed;
@@ -46,6 +47,7 @@ pub use controller::{
     Controller, ControllerFactory, EctCodepoint, Env, ExternalRate, Pacing, Snapshot,
 };
 pub use copa::{Copa, CopaConfig};
+pub use coupling::{CoupledAck, Coupling, CouplingRule};
 pub use cubic::{Cubic, CubicConfig};
 pub use cubic_plus::{CubicPlus, CubicPlusConfig, DrainRule, LossFilter, RttMode};
 pub use fixed::FixedWindow;

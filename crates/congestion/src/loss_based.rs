@@ -11,6 +11,7 @@ use swiftwater_tunable::parameters::{lists, unknown};
 use swiftwater_tunable::{Parameter, ParameterError, Tunable};
 use swiftwater_units::{ByteCount, Instant};
 
+use crate::clamp::clamp_or;
 use crate::controller::{Controller, Env, Pacing, Snapshot};
 use crate::growth::{FlightPeak, MAX_WINDOW, SlowStartStep};
 use crate::pacing_gains::PacingGains;
@@ -30,12 +31,14 @@ pub trait Curve: Clone + Send + 'static {
     fn beta(&self) -> f64;
 
     /// The window after `acked` more bytes, for a flow that uses its window `cwnd`. May be called
-    /// with less than `ack.acked_bytes` if slow start took the rest. The result never is below
-    /// `cwnd`.
+    /// with less than `ack.acked_bytes` if slow start took the rest. Growth is to be `scale` times that
+    /// of a single path, 0 to 2; see [`Coupling`](crate::Coupling) for what that means to a curve that
+    /// isn't linear. The result never is below `cwnd`.
     fn grow(
         &mut self,
         cwnd: ByteCount,
         acked: ByteCount,
+        scale: f64,
         ack: &AckBatch,
         env: &Env<'_>,
     ) -> ByteCount;
@@ -96,6 +99,8 @@ pub struct LossBased<C> {
     use_prr: bool,
     /// The recovery period under way, if it is under PRR.
     prr: Option<Box<Prr>>,
+    /// What the growth in congestion avoidance is multiplied by; negative shrinks the window.
+    growth_scale: f32,
     /// For logs only.
     recovering: bool,
 }
@@ -115,6 +120,7 @@ impl<C: Curve> LossBased<C> {
             gains,
             use_prr: false,
             prr: None,
+            growth_scale: 1.0,
             recovering: false,
         }
     }
@@ -173,6 +179,7 @@ impl<C: Curve> LossBased<C> {
     /// Grows the window by `bytes` on top of what the curve gives, at most to what flights of late
     /// allow ([`FlightPeak::cap`]). A stage of congestion avoidance begins there.
     pub fn grow_ahead(&mut self, bytes: ByteCount) {
+        let bytes = bytes.scaled(f64::from(self.growth_scale));
         let grown = (self.cwnd + bytes).min(self.peak.cap(false));
         if grown > self.cwnd {
             self.cwnd = grown;
@@ -221,6 +228,29 @@ impl<C: Curve> LossBased<C> {
         if self.use_prr {
             let prr = Prr::begin(now, prior_inflight, inflight, env);
             self.prr = Some(Box::new(prr));
+        }
+    }
+
+    /// Moves the window by `acked` bytes in congestion avoidance, at most to `cap`.
+    fn move_in_avoidance(
+        &mut self,
+        acked: ByteCount,
+        cap: ByteCount,
+        ack: &AckBatch,
+        env: &Env<'_>,
+    ) {
+        let scale = f64::from(self.growth_scale);
+        if scale < 0.0 {
+            let reno = env.max_datagram_size.get() as f64 / self.cwnd.get().max(1) as f64;
+            let less = acked.scaled(-scale * reno);
+            let least = env.minimum_window.min(self.cwnd);
+            self.cwnd = self.cwnd.saturating_sub(less).max(least);
+            // A window below the threshold would be one of slow start.
+            self.ssthresh = self.ssthresh.map(|ssthresh| ssthresh.min(self.cwnd));
+            self.curve.pause(ack.now);
+        } else {
+            let grown = self.curve.grow(self.cwnd, acked, scale, ack, env);
+            self.cwnd = grown.min(cap).max(self.cwnd);
         }
     }
 
@@ -305,8 +335,7 @@ impl<C: Curve> Controller for LossBased<C> {
             Some(ack.acked_bytes)
         };
         if let Some(acked) = left {
-            let grown = self.curve.grow(self.cwnd, acked, ack, env);
-            self.cwnd = grown.min(cap).max(self.cwnd);
+            self.move_in_avoidance(acked, cap, ack, env);
         }
     }
 
@@ -379,6 +408,14 @@ impl<C: Curve> Controller for LossBased<C> {
             gain,
             quantum: None,
         }
+    }
+
+    fn set_growth_scale(&mut self, scale: f64) {
+        self.growth_scale = clamp_or(scale, 1.0, -1.0, 2.0) as f32;
+    }
+
+    fn can_be_coupled(&self) -> bool {
+        true
     }
 
     fn parameters(&self) -> Vec<Parameter> {

@@ -97,11 +97,13 @@ impl Curve for RenoCurve {
         &mut self,
         cwnd: ByteCount,
         acked: ByteCount,
+        scale: f64,
         _ack: &AckBatch,
         env: &Env<'_>,
     ) -> ByteCount {
         let window = cwnd.get().max(1);
-        let earned = acked.get().saturating_mul(env.max_datagram_size.get());
+        let acked = acked.scaled(scale).get();
+        let earned = acked.saturating_mul(env.max_datagram_size.get());
         let due = self.remainder.saturating_add(earned);
         self.remainder = due % window;
         cwnd + ByteCount::new(due / window)

@@ -187,7 +187,7 @@ fn a_slow_start_exit_discards_an_older_plateau() {
     let mut t = Transport::new(&plain());
     let ack = support::ack(&t, 1);
     t.with_env(|_, _, env| {
-        curve.grow(exit, ByteCount::new(MDS), &ack, env);
+        curve.grow(exit, ByteCount::new(MDS), 1.0, &ack, env);
     });
     assert_eq!(curve.w_max(), Some(exit.get() as f64));
     assert_eq!(curve.k(), Some(0.0));

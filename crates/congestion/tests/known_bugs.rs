@@ -304,7 +304,7 @@ fn growth_credit_is_kept_not_cut_to_whole_datagrams() {
     t.with_env(|_, _, env| {
         for _ in 0..700 {
             let window = ByteCount::new(700 * MDS + 77);
-            grown += (curve.grow(window, ByteCount::new(MDS), &ack, env) - window).get();
+            grown += (curve.grow(window, ByteCount::new(MDS), 1.0, &ack, env) - window).get();
         }
     });
     assert_eq!(grown, 700 * MDS * MDS / (700 * MDS + 77));
@@ -322,7 +322,7 @@ fn cubic_growth_below_one_byte_adds_up() {
     t.with_env(|_, _, env| {
         for n in 0..1_000 {
             ack.now = Instant::from_millis(if n == 0 { 0 } else { 2_000 });
-            window = curve.grow(window, ByteCount::new(MDS), &ack, env);
+            window = curve.grow(window, ByteCount::new(MDS), 1.0, &ack, env);
         }
     });
     let grown = (window - start).get();

@@ -426,6 +426,12 @@ pub enum LinkConfigError {
         /// Its value.
         value: f64,
     },
+    /// Out of range.
+    #[error("delays are {value} times as long; the factor must be from 1 to 1000")]
+    DelayFactor {
+        /// The factor.
+        value: f64,
+    },
     /// The step of the loss model is out of range.
     #[error("loss: a step is {value:?}; it must be from 1 ms to a day")]
     LossStep {

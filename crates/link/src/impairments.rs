@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use swiftwater_units::Instant;
 
+use crate::condition::{Fault, LinkCondition};
 use crate::config::{Jitter, LinkConfig};
 use crate::loss::LossProcess;
 use crate::random::{Chance, Purpose, Stream};
@@ -30,6 +31,9 @@ pub(crate) struct Draws {
 pub(crate) struct Impairments {
     delay: u64,
     rare: Option<Box<Rare>>,
+    /// Since the first fault.
+    fault: Option<Box<Fault>>,
+    seed: u64,
 }
 
 /// All except the constant delay.
@@ -71,7 +75,22 @@ impl Impairments {
         Self {
             delay: nanos(config.delay),
             rare: rare.can_happen().then(|| Box::new(rare)),
+            fault: None,
+            seed,
         }
+    }
+
+    /// What is wrong from now on; it has been validated.
+    pub(crate) fn set_condition(&mut self, condition: LinkCondition) {
+        let seed = self.seed;
+        let fault = self.fault.get_or_insert_with(|| Box::new(Fault::new(seed)));
+        fault.set(condition);
+    }
+
+    /// What is wrong at present.
+    pub(crate) fn condition(&self) -> LinkCondition {
+        let fault = self.fault.as_ref();
+        fault.map(|fault| fault.condition).unwrap_or_default()
     }
 
     /// Draws for the next packet to leave the queue, at `departure`.
@@ -85,6 +104,10 @@ impl Impairments {
         };
         if let Some(rare) = &mut self.rare {
             rare.draw(departure, &mut draws);
+        }
+        if let Some(fault) = &mut self.fault {
+            draws.lost |= fault.draw();
+            draws.delay = fault.lengthened(draws.delay);
         }
         draws
     }

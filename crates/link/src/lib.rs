@@ -16,6 +16,8 @@
 //! random stream and draws for every packet that leaves the queue: enabling one doesn't change which
 //! packets the others affect.
 //!
+//! Faults that begin and end while the link is in use are a [`LinkCondition`].
+//!
 //! No I/O, no files, no topology: the caller connects links to senders and receivers.
 //!
 //! ```
@@ -37,6 +39,7 @@
 
 #![forbid(unsafe_code)]
 
+mod condition;
 mod config;
 mod counters;
 mod gilbert;
@@ -51,6 +54,7 @@ mod random;
 mod trace;
 mod transmitter;
 
+pub use condition::LinkCondition;
 pub use config::{Jitter, LinkConfig, LinkConfigError, Rate, Reorder, ReorderBy, TraceUse};
 pub use counters::{Counters, Tally};
 pub use link::{DropReason, Dropped, Link};

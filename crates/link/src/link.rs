@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
+use crate::condition::LinkCondition;
 use crate::config::{LinkConfig, LinkConfigError, MAX_PACKET, ReorderBy};
 use crate::counters::{Counters, Tally};
 use crate::impairments::{Draws, Impairments, nanos};
@@ -24,7 +25,7 @@ pub enum DropReason {
     /// The queue's discipline dropped it although there was room.
     Aqm,
     /// Lost at random. Decided early, but effective after the queue: the packet occupies the queue
-    /// and the transmitter like any other.
+    /// and the transmitter like any other. Or sent into a link that is cut.
     Random,
     /// Larger than the MTU.
     Mtu,
@@ -132,6 +133,11 @@ impl<P: Payload> Link<P> {
             self.count_drop(reason, size);
             return Some(Dropped { packet, reason });
         }
+        if self.impairments.condition().cut {
+            let reason = DropReason::Random;
+            self.count_drop(reason, size);
+            return Some(Dropped { packet, reason });
+        }
         let dropped = match self.queue {
             Queue::Ordered(_) => self.send(now, packet, size),
             Queue::Waiting(_) => self.wait(now, packet, size),
@@ -140,6 +146,27 @@ impl<P: Payload> Link<P> {
             self.count_drop(reason, size);
         }
         dropped
+    }
+
+    /// What is wrong with the link for packets that are sent into it from `now` on.
+    ///
+    /// # Errors
+    ///
+    /// A value is out of its range; the condition stays as it is.
+    pub fn set_condition(
+        &mut self,
+        now: Instant,
+        condition: LinkCondition,
+    ) -> Result<(), LinkConfigError> {
+        condition.validate()?;
+        self.advance(now);
+        self.impairments.set_condition(condition);
+        Ok(())
+    }
+
+    /// What is wrong with the link at present.
+    pub fn condition(&self) -> LinkCondition {
+        self.impairments.condition()
     }
 
     /// The next packet that has arrived at the far end by `now`, in the order of arrival.

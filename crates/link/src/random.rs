@@ -18,6 +18,7 @@ pub(crate) enum Purpose {
     Red = 8,
     FlowHash = 9,
     LossState = 10,
+    Condition = 11,
 }
 
 /// One stream of random numbers.

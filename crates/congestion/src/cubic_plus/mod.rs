@@ -336,6 +336,14 @@ impl Controller for CubicPlus {
         self.cubic.pacing(rtt)
     }
 
+    fn set_growth_scale(&mut self, scale: f64) {
+        self.cubic.set_growth_scale(scale);
+    }
+
+    fn can_be_coupled(&self) -> bool {
+        true
+    }
+
     fn parameters(&self) -> Vec<Parameter> {
         live_parameters(&self.config, LIVE)
     }

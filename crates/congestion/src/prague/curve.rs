@@ -58,12 +58,13 @@ impl Curve for PragueCurve {
         &mut self,
         cwnd: ByteCount,
         acked: ByteCount,
+        scale: f64,
         ack: &AckBatch,
         env: &Env<'_>,
     ) -> ByteCount {
         let round = ack.round.count;
         self.since.get_or_insert(round);
-        let scale = ack.rtt.known_smoothed().map_or(1.0, |rtt| {
+        let distance = ack.rtt.known_smoothed().map_or(1.0, |rtt| {
             // A window of real round-trip time r stands for one of r/v of the virtual window, and
             // is passed v/r times as often.
             let ratio = self.virtual_rtt(rtt, round).map_or(1.0, |virtual_rtt| {
@@ -73,7 +74,7 @@ impl Curve for PragueCurve {
         });
         let window = (cwnd.get() as f64 + self.fraction).max(1.0);
         let mds = env.max_datagram_size.get() as f64;
-        let next = window + scale * mds * acked.get() as f64 / window;
+        let next = window + scale * distance * mds * acked.get() as f64 / window;
         self.fraction = next.fract();
         ByteCount::new(next as u64).max(cwnd)
     }

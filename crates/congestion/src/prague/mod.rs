@@ -309,6 +309,14 @@ impl Controller for Prague {
         }
     }
 
+    fn set_growth_scale(&mut self, scale: f64) {
+        self.base.set_growth_scale(scale);
+    }
+
+    fn can_be_coupled(&self) -> bool {
+        true
+    }
+
     fn parameters(&self) -> Vec<Parameter> {
         live_parameters(&self.config, LIVE)
     }
