@@ -29,7 +29,11 @@ fn main() {
         let bulk = Bulk::with_policies(false, policies);
         (format!("null cipher, {name}"), bulk)
     });
-    for (name, mut bulk) in ciphers.into_iter().chain(policies) {
+    let paths = [2, 4].map(|paths| {
+        let name = format!("null cipher, {paths} paths");
+        (name, Bulk::with_paths(false, paths))
+    });
+    for (name, mut bulk) in ciphers.into_iter().chain(paths).chain(policies) {
         let profiler = dhat::Profiler::builder().testing().build();
         let before = packets(&mut bulk);
         let blocks = dhat::HeapStats::get().total_blocks;

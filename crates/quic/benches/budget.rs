@@ -5,7 +5,7 @@
 //! benches/peers/budget --instructions BINARY null
 //! ```
 //!
-//! Arguments: `aes` or `null`, and how many megabytes. Prints how many packets each end sent, to divide by.
+//! Arguments: `aes` or `null`, how many megabytes, and `2-paths` for several paths. Prints how many packets each end sent, to divide by.
 
 #![allow(
     missing_docs,
@@ -37,7 +37,14 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let real_tls = arguments.iter().any(|argument| argument == "aes");
     let megabytes = arguments.iter().find_map(|argument| argument.parse().ok());
-    let mut bulk = Bulk::new(real_tls);
+    let paths = arguments.iter().find_map(|argument| {
+        let count = argument.strip_suffix("-paths")?;
+        count.parse().ok()
+    });
+    let mut bulk = match paths {
+        Some(paths) => Bulk::with_paths(real_tls, paths),
+        None => Bulk::new(real_tls),
+    };
     let sent = |bulk: &mut Bulk| {
         let client = bulk.wire.client.connection().stats().packets_sent.get();
         let server = bulk.wire.server.connection().stats().packets_sent.get();

@@ -36,5 +36,18 @@ fn policies(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, bulk, policies);
+/// The same over several paths.
+fn paths(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("paths_1MB");
+    group.throughput(Throughput::Bytes(MEGABYTE as u64));
+    for count in [1, 2, 4] {
+        let mut bulk = Bulk::with_paths(false, count);
+        group.bench_function(count.to_string(), |bencher| {
+            bencher.iter(|| bulk.megabyte());
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, bulk, policies, paths);
 criterion_main!(benches);

@@ -5,8 +5,8 @@
 //! Each path owns its connection IDs (`path::PathCids`). Here is what concerns other owners as well: the
 //! frames to send, and the events by which the endpoint routes datagrams.
 
-use swiftwater_units::PathId;
-use swiftwater_wire::frame::{NewConnectionId, types};
+use swiftwater_units::{Instant, PathId};
+use swiftwater_wire::frame::NewConnectionId;
 use swiftwater_wire::{ConnectionId, ErrorCode};
 
 use crate::control::{Control, ControlKey, ControlValue};
@@ -14,7 +14,7 @@ use crate::error::TransportError;
 use crate::events::{CidCollision, EndpointEvent};
 use crate::identity::Identity;
 use crate::outbox::Outbox;
-use crate::path::{IssuedCid, PathSet, PathState};
+use crate::path::{IssuedCid, PathSet, PathState, RemoteCids};
 
 /// The owners that connection IDs concern, borrowed for one event.
 pub(crate) struct ConnectionIds<'a> {
@@ -34,23 +34,22 @@ impl ConnectionIds<'_> {
     /// IDs of the length are left, the peer gets fewer.
     pub(crate) fn on_collision(&mut self, collision: &CidCollision) {
         let taken = &collision.0;
-        let found = self.paths.iter_mut().find_map(|path| {
-            let sequence = path.cids.local.sequence_of(taken)?;
-            Some((path, sequence))
-        });
-        let Some((path, sequence)) = found else {
+        let found = (self.paths.all_local_cids())
+            .find_map(|(id, cids)| Some((id, cids.sequence_of(taken)?)));
+        let Some((id, sequence)) = found else {
             return;
         };
-        let id = path.id;
         let key = ControlKey::NewConnectionId(id, sequence);
         if !self.control.is_unsent(key) {
-            path.cids.local.retire_all();
+            if let Some(cids) = self.paths.local_cids_mut(id) {
+                cids.retire_all();
+            }
             return self.issue();
         }
         self.control.cancel(key);
         if let Some(cid) = self.generate()
-            && let Some(path) = self.paths.get_mut(id)
-            && let Some(issued) = path.cids.local.reissue(sequence, cid)
+            && let Some(cids) = self.paths.local_cids_mut(id)
+            && let Some(issued) = cids.reissue(sequence, cid)
         {
             self.register(id, cid, issued);
         }
@@ -63,19 +62,19 @@ impl ConnectionIds<'_> {
         }
         while let Some(id) = self.path_with_room()
             && let Some(cid) = self.generate()
-            && let Some(path) = self.paths.get_mut(id)
+            && let Some(cids) = self.paths.local_cids_mut(id)
         {
-            let issued = path.cids.local.issue(cid);
+            let issued = cids.issue(cid);
             self.register(id, cid, issued);
         }
     }
 
     /// A path for which the peer stores more IDs.
     fn path_with_room(&self) -> Option<PathId> {
-        let mut paths = self.paths.iter();
-        paths
-            .find(|path| path.cids.local.needs_more())
-            .map(|path| path.id)
+        let mut all = self.paths.all_local_cids();
+        let is_closing = |id| self.paths.get(id).is_some_and(PathState::is_closing);
+        let with_room = all.find(|(id, cids)| cids.needs_more() && !is_closing(*id));
+        with_room.map(|(id, _)| id)
     }
 
     /// An ID that this connection does not have yet; the endpoint finds out if another one has it. `None` if
@@ -84,10 +83,8 @@ impl ConnectionIds<'_> {
         /// Enough unless nearly all IDs of the length are taken.
         const TRIES: usize = 64;
         let identity = &mut *self.identity;
-        let is_new = |cid: &ConnectionId| {
-            let mut paths = self.paths.iter();
-            !paths.any(|path| path.cids.local.sequence_of(cid).is_some())
-        };
+        let is_new =
+            |cid: &ConnectionId| (self.paths.all_local_cids()).all(|(_, cids)| !cids.accepts(cid));
         (0..TRIES)
             .map(|_| identity.cids.generate(&mut identity.random.generator))
             .find(is_new)
@@ -117,51 +114,79 @@ impl ConnectionIds<'_> {
         self.retire(id, retired);
     }
 
-    /// A NEW_CONNECTION_ID frame came on a path. Candidate paths may be left without a valid ID.
+    /// A connection ID for path `id` came. Candidate paths may be left without a valid ID.
+    ///
+    /// # Errors
+    ///
+    /// It contradicts another one (RFC 9000, section 19.15).
     pub(crate) fn on_new_connection_id(
         &mut self,
         id: PathId,
         frame: &NewConnectionId,
     ) -> Result<(), TransportError> {
-        if frame.path.is_some() {
-            return Err(
-                violation("multipath was not negotiated").in_frame(types::PATH_NEW_CONNECTION_ID)
-            );
+        if self.paths.has_remote_cid_besides(id, &frame.cid) {
+            return Err(violation("the same connection ID for two paths"));
         }
-        let retirements = self.control.retirements();
-        if let Some(path) = self.paths.get_mut(id) {
-            let retired = path.cids.remote.on_new(frame, retirements)?;
-            self.retire(id, retired);
-        }
+        let retirements = self.control.retirements(id);
+        let limit = self.identity.config.active_connection_id_limit;
+        let unopened = self.paths.unopened().iter().position(|path| path.id == id);
+        let retired = if let Some(at) = unopened {
+            match &mut self.paths.unopened_mut()[at].remote {
+                Some(remote) => remote.on_new(frame, retirements)?,
+                none => {
+                    *none = Some(RemoteCids::first_issued(frame, limit));
+                    return Ok(());
+                }
+            }
+        } else if let Some(path) = self.paths.get_mut(id).filter(|path| !path.is_closing()) {
+            path.cids.remote.on_new(frame, retirements)?
+        } else {
+            return Ok(());
+        };
+        self.retire(id, retired);
         Ok(())
     }
 
-    /// A RETIRE_CONNECTION_ID frame came on path `id`, in a packet to the local ID `used`. `frame_path` is the
-    /// path that the frame names.
+    /// The peer retires the connection ID of path `id` with this number, in a packet to the local ID
+    /// `used`. Packets to the retired ID are accepted until `kept_until`.
+    ///
+    /// # Errors
+    ///
+    /// It was not issued, or is that of the packet itself (RFC 9000, section 19.16).
     pub(crate) fn on_retire_connection_id(
         &mut self,
         id: PathId,
         used: &ConnectionId,
-        frame_path: Option<PathId>,
         sequence: u64,
+        kept_until: Option<Instant>,
     ) -> Result<(), TransportError> {
-        if frame_path.is_some() {
-            return Err(violation("multipath was not negotiated"));
-        }
         let issued = ControlKey::NewConnectionId(id, sequence);
         if self.control.is_unsent(issued) {
             // It can only be guessed (section 19.16).
             return Err(violation("retired a connection ID that was not sent yet"));
         }
-        let Some(path) = self.paths.get_mut(id) else {
+        let Some(cids) = self.paths.local_cids_mut(id) else {
             return Ok(());
         };
-        if let Some(cid) = path.cids.local.on_retired(sequence, used)? {
+        if let Some(cid) = cids.on_retired(sequence, used)? {
+            let over = match kept_until {
+                Some(expiry) => cids.keep_retired(cid, expiry),
+                None => Some(cid),
+            };
+            if let Some(over) = over {
+                self.outbox.endpoint_event(EndpointEvent::CidRetired(over));
+            }
             self.control.cancel(issued);
-            self.outbox.endpoint_event(EndpointEvent::CidRetired(cid));
             self.issue();
         }
         Ok(())
+    }
+
+    /// Packets to connection IDs that were retired long enough ago are accepted no more.
+    pub(crate) fn forget_retired(&mut self, now: Instant) {
+        while let Some(cid) = self.paths.expired_cid(now) {
+            self.outbox.endpoint_event(EndpointEvent::CidRetired(cid));
+        }
     }
 
     /// Retires IDs of the peer's for a path; their reset tokens are no longer valid.
@@ -175,7 +200,7 @@ impl ConnectionIds<'_> {
     /// Gives the endpoint the stateless reset tokens in use and their addresses, after either may have
     /// changed.
     pub(crate) fn sync_reset_tokens(&mut self) {
-        let tokens = self.paths.iter().flat_map(PathState::reset_tokens);
+        let tokens = self.paths.open().flat_map(PathState::reset_tokens);
         self.outbox.sync_reset_tokens(tokens);
     }
 }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use swiftwater_units::{Dir, PathId, StreamId};
 use swiftwater_wire::frame;
-use swiftwater_wire::{ConnectionId, Frame, ResetToken};
+use swiftwater_wire::{ConnectionId, ErrorCode, Frame, ResetToken};
 
 use crate::policy::FeedbackPayload;
 
@@ -41,6 +41,16 @@ pub(crate) enum ControlKey {
     AckFrequency,
     /// `FEEDBACK` of this kind that elicits an acknowledgement.
     Feedback(frame::FeedbackKind),
+    /// `PATH_ABANDON`.
+    PathAbandon(PathId),
+    /// `PATH_STATUS_AVAILABLE` or `PATH_STATUS_BACKUP`.
+    PathStatus(PathId),
+    /// `MAX_PATH_ID`.
+    MaxPathId,
+    /// `PATHS_BLOCKED`.
+    PathsBlocked,
+    /// `PATH_CIDS_BLOCKED`.
+    PathCidsBlocked(PathId),
 }
 
 impl ControlKey {
@@ -53,7 +63,8 @@ impl ControlKey {
 pub(crate) enum ControlValue {
     /// For the keys whose frame has no field beyond the key.
     Unit,
-    /// A limit, for the `Max…` and `…Blocked` keys.
+    /// A limit, for the `Max…` and `…Blocked` keys of streams; the next sequence number, for
+    /// `PathCidsBlocked`.
     Limit(u64),
     /// For `ResetStream`.
     Reset {
@@ -71,8 +82,17 @@ pub(crate) enum ControlValue {
         /// Bytes that are delivered in spite of it.
         reliable_size: u64,
     },
-    /// The application's code, for `StopSending`.
+    /// The application's code, for `StopSending`; the error code, for `PathAbandon`.
     Code(u64),
+    /// For `PathStatus`.
+    Status {
+        /// Number among those of its path.
+        sequence: u64,
+        /// Backup, or else available.
+        backup: bool,
+    },
+    /// The largest identifier, for `MaxPathId` and `PathsBlocked`.
+    PathLimit(PathId),
     /// For `NewConnectionId`.
     ConnectionId {
         /// The connection ID.
@@ -95,12 +115,12 @@ pub(crate) enum ControlValue {
     },
 }
 
-/// The frame that carries `value` for `key`.
-pub(crate) fn frame_of(key: ControlKey, value: &ControlValue) -> Frame<'_> {
+/// The frame that carries `value` for `key` in a packet on the path `sent_on`.
+pub(crate) fn frame_of(key: ControlKey, value: &ControlValue, sent_on: PathId) -> Frame<'_> {
     match (key, value) {
         (ControlKey::HandshakeDone, _) => Frame::HandshakeDone,
         (ControlKey::RetireConnectionId(path, sequence), _) => Frame::RetireConnectionId {
-            path: multipath(path),
+            path: named(path, sent_on),
             sequence,
         },
         (
@@ -111,13 +131,33 @@ pub(crate) fn frame_of(key: ControlKey, value: &ControlValue) -> Frame<'_> {
                 retire_prior_to,
             },
         ) => Frame::NewConnectionId(frame::NewConnectionId {
-            path: multipath(path),
+            path: named(path, sent_on),
             sequence,
             retire_prior_to,
             cid,
             reset_token,
         }),
+        (ControlKey::PathCidsBlocked(path), &ControlValue::Limit(next_sequence)) => {
+            Frame::PathCidsBlocked {
+                path,
+                next_sequence,
+            }
+        }
         (key, &ControlValue::Limit(limit)) => limit_frame(key, limit),
+        (ControlKey::PathAbandon(path), &ControlValue::Code(code)) => Frame::PathAbandon {
+            path,
+            error: ErrorCode(code),
+            reason: &[],
+        },
+        (ControlKey::PathStatus(path), &ControlValue::Status { sequence, backup }) => {
+            Frame::PathStatus {
+                path,
+                sequence,
+                backup,
+            }
+        }
+        (ControlKey::MaxPathId, &ControlValue::PathLimit(max)) => Frame::MaxPathId { max },
+        (ControlKey::PathsBlocked, &ControlValue::PathLimit(max)) => Frame::PathsBlocked { max },
         (ControlKey::ResetStream(id), value) => reset_frame(id, value),
         (ControlKey::StopSending(id), &ControlValue::Code(error)) => {
             Frame::StopSending(frame::StopSending { id, error })
@@ -173,7 +213,8 @@ fn reset_frame(id: StreamId, value: &ControlValue) -> Frame<'static> {
     }
 }
 
-/// Path 0 uses the frames of RFC 9000.
-fn multipath(path: PathId) -> Option<PathId> {
-    (path != PathId::ZERO).then_some(path)
+/// The path that a frame about connection IDs names. On path 0 the frames of RFC 9000 are used for that path; on
+/// others they are not, because there are peers that take them to be about the path of the packet.
+fn named(path: PathId, sent_on: PathId) -> Option<PathId> {
+    (path != PathId::ZERO || sent_on != PathId::ZERO).then_some(path)
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use swiftwater_units::{Instant, Side};
+use swiftwater_units::{Instant, PathId, Side};
 
 use crate::config::TransportConfig;
 use crate::crypto::EncryptionLevel;
@@ -13,6 +13,7 @@ use crate::datagram_size::{MIN_INITIAL_SIZE, MIN_PACKET_ROOM};
 use crate::handshake::Handshake;
 use crate::lifecycle::Lifecycle;
 use crate::monitor::TimerState;
+use crate::multipath::AckRoute;
 use crate::observe::LossTimer;
 use crate::path::{PathSet, PathState};
 use crate::space::{Space, SpaceId};
@@ -33,6 +34,8 @@ pub(crate) struct Deadlines<'a> {
     pub(crate) config: &'a TransportConfig,
     pub(crate) handshake: &'a Handshake,
     pub(crate) paths: &'a PathSet,
+    /// Which paths carry acknowledgements; `None` without multipath.
+    pub(crate) ack_route: Option<AckRoute>,
     pub(crate) streams: &'a Streams,
     pub(crate) lifecycle: &'a Lifecycle,
     /// The delay that the peer may add to acknowledgements of 1-RTT packets.
@@ -52,7 +55,11 @@ impl Deadlines<'_> {
         };
         for path in self.paths.iter() {
             // While the anti-amplification limit permits no packet, an ACK can't be timed.
-            if acknowledges && path.network.amplification.budget() >= MIN_PACKET_ROOM as u64 {
+            let carrier = self
+                .ack_route
+                .and_then(|route| self.paths.get(route.carrier(path)));
+            let carrier = carrier.unwrap_or(path);
+            if acknowledges && carrier.network.amplification.budget() >= MIN_PACKET_ROOM as u64 {
                 consider(path.space.received.ack_deadline());
             }
             consider(path.deadline());
@@ -71,7 +78,14 @@ impl Deadlines<'_> {
             }
         };
         let loss = self.loss().map(state(LossTimer::TimeThreshold));
-        loss.or_else(|| self.pto().map(state(LossTimer::Probe)))
+        if self.paths.is_single() {
+            return loss.or_else(|| self.pto().map(state(LossTimer::Probe)));
+        }
+        // The loss deadline of a path replaces its own probe timeout, and not those of other paths.
+        let pto = self.pto().map(state(LossTimer::Probe));
+        loss.into_iter()
+            .chain(pto)
+            .min_by_key(|timer| timer.expires_at)
     }
 
     /// The earliest time at which a packet becomes lost by age, and its space.
@@ -109,15 +123,26 @@ impl Deadlines<'_> {
         if space.ledger.eliciting_in_flight() == 0 || may_be_unreadable {
             return None;
         }
+        if space.loss_time.is_some() && !self.paths.is_single() {
+            return None;
+        }
         let path = self
             .paths
             .path_for(id)
-            .filter(|path| self.may_probe(path))?;
+            .filter(|path| !path.is_closing() && self.may_probe(path))?;
         let delay = match id {
             SpaceId::Data(_) => self.max_ack_delay,
             SpaceId::Initial | SpaceId::Handshake => Duration::ZERO,
         };
-        Some(space.ledger.last_eliciting_sent_at()? + path.recovery.probe_timeout(delay))
+        let last_sent = space.ledger.last_eliciting_sent_at()?;
+        let from = if self.paths.is_single() {
+            last_sent
+        } else {
+            // RFC 9002, section 6.2.1, starts it again with each packet: it would not expire on a path that
+            // carries a few packets now and then before its window is full, and other paths could carry them.
+            last_sent.min(path.recovery.awaited_since())
+        };
+        Some(from + path.recovery.probe_timeout(delay))
     }
 
     /// False while the anti-amplification limit permits no probe: a probe that can't be sent must not be
@@ -192,11 +217,7 @@ impl Deadlines<'_> {
     /// When a PING is sent if nothing else is: as often as the application asks, and often enough while
     /// flow control holds back what it wrote (RFC 9000, section 4.1).
     pub(crate) fn keep_alive(&self) -> Option<Instant> {
-        let configured = self.config.keep_alive_interval;
-        let requested = self.lifecycle.keep_alive();
-        // Without any time between them, PINGs would never end.
-        let keep_alive = configured.into_iter().chain(requested);
-        let keep_alive = keep_alive.filter(|interval| !interval.is_zero()).min();
+        let keep_alive = self.keep_alive_interval();
         let blocked = self
             .lifecycle
             .idle_timeout()
@@ -209,6 +230,31 @@ impl Deadlines<'_> {
         let is_pending = self.paths.iter().any(|path| path.space.ping);
         (self.handshake.is_confirmed() && !is_pending)
             .then(|| self.lifecycle.last_packet_at + interval)
+    }
+
+    /// The time between PINGs that the application asks for, the shorter one if by configuration and by call.
+    fn keep_alive_interval(&self) -> Option<Duration> {
+        let configured = self.config.keep_alive_interval;
+        let requested = self.lifecycle.keep_alive();
+        // Without any time between them, PINGs would never end.
+        let intervals = configured.into_iter().chain(requested);
+        intervals.filter(|interval| !interval.is_zero()).min()
+    }
+
+    /// When a PING is sent on one of several paths, and on which: as often as the application asks on each, so
+    /// that address translators on its way keep their entries, and so that it is noticed if it fails.
+    pub(crate) fn path_keep_alive(&self) -> Option<(Instant, PathId)> {
+        if self.paths.is_single() {
+            return None;
+        }
+        let interval = self.keep_alive_interval()?;
+        let is_idle = |path: &&PathState| {
+            path.carries_data() && !path.space.ping && path.space.ledger.eliciting_in_flight() == 0
+        };
+        let paths = self.paths.open().filter(is_idle);
+        paths
+            .map(|path| (path.last_activity() + interval, path.id))
+            .min()
     }
 
     fn longest_pto(&self) -> Duration {

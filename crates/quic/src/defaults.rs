@@ -49,6 +49,7 @@ impl Default for TransportConfig {
             datagram_queue: ByteCount::new(1 << 20),
             active_connection_id_limit: 4,
             migration: true,
+            multipath: None,
             use_preferred_address: true,
             key_update_interval: 1 << 23,
             spin_bit: true,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Deref;
 
+use swiftwater_units::PathId;
+use swiftwater_wire::frame::FrameError;
 use swiftwater_wire::{DecodeError, ErrorCode, TransportParameterError};
 use thiserror::Error;
 
@@ -78,6 +80,12 @@ impl From<TlsError> for TransportError {
 impl From<TransportParameterError> for TransportError {
     fn from(error: TransportParameterError) -> Self {
         Self::new(ErrorCode::TRANSPORT_PARAMETER_ERROR, error.to_string())
+    }
+}
+
+impl From<FrameError> for TransportError {
+    fn from(error: FrameError) -> Self {
+        Self::new(error.error_code(), error.error.to_string()).in_frame(error.frame_type)
     }
 }
 
@@ -188,6 +196,18 @@ pub enum WriteError {
     ConnectionLost(#[from] ConnectionError),
 }
 
+/// Why a stream can't be assigned to a path.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum StreamPathError {
+    /// The path is not open.
+    #[error("path {0} is not open")]
+    NotOpen(PathId),
+    /// Nothing can be sent on the stream.
+    #[error(transparent)]
+    Stream(#[from] WriteError),
+}
+
 /// Reading from a stream failed for good.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
@@ -254,10 +274,61 @@ pub enum MigrateError {
     /// Another request to migrate came before this one was decided.
     #[error("replaced by a later request to migrate")]
     Replaced,
+    /// The path is not open.
+    #[error("path {0} is not open")]
+    NotOpen(PathId),
     /// The endpoint has no such socket.
     #[error("the endpoint has no such socket")]
     NoSuchSocket,
     /// The server uses empty connection IDs: it could not identify a client at another address.
     #[error("the server uses no connection IDs, so connections to it cannot migrate")]
     WithoutConnectionIds,
+}
+
+/// Why another path can't be opened now.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum OpenPathError {
+    /// One end does not support multipath, or did not enable it.
+    #[error("multipath was not negotiated with the peer")]
+    NotNegotiated,
+    /// Only clients open paths (draft-ietf-quic-multipath-21, section 3.1).
+    #[error("a server cannot open paths")]
+    NotClient,
+    /// The handshake is not confirmed yet.
+    #[error("cannot open a path before the handshake is confirmed")]
+    NotConfirmed,
+    /// The connection is closed.
+    #[error("cannot open a path on a closed connection")]
+    Closed,
+    /// The server forbids it to this address (`disable_active_migration`).
+    #[error("the server does not allow further paths to this address")]
+    Disabled,
+    /// Local and remote address are of different families.
+    #[error("no path leads from an IPv4 to an IPv6 address, or the other way")]
+    AddressFamilies,
+    /// As many paths are open as both ends accept.
+    #[error("as many paths are open as both ends accept; abandon one first")]
+    Limit,
+    /// The peer has given no connection ID for another path yet.
+    #[error("the server has given no connection ID for another path; try again later")]
+    NoConnectionId,
+    /// The endpoint has no such socket.
+    #[error("the endpoint has no such socket")]
+    NoSuchSocket,
+}
+
+/// Why a path can't be abandoned.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum AbandonPathError {
+    /// One end does not support multipath, or did not enable it.
+    #[error("multipath was not negotiated with the peer")]
+    NotNegotiated,
+    /// There is no such path.
+    #[error("{0} is not open")]
+    NotOpen(PathId),
+    /// The connection has no other path.
+    #[error("{0} is the last one: close the connection instead")]
+    Last(PathId),
 }

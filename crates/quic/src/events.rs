@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 
-use swiftwater_wire::{ConnectionId, ResetToken};
+use swiftwater_units::PathId;
+use swiftwater_wire::{ConnectionId, ErrorCode, ResetToken};
 
 use crate::error::ConnectionError;
 use crate::observe::{DatagramFate, EarlyDataOutcome};
+use crate::policy::PathStatus;
 use crate::streams::StreamEvent;
 use crate::transmit::PathAddress;
 
@@ -53,27 +55,60 @@ pub enum Event {
     },
     /// The peer's address changed and the new one is validated.
     PeerMoved {
+        /// The path whose addresses changed.
+        path: PathId,
         /// The new address.
         remote: SocketAddr,
     },
-    /// This end moved to another path and it is validated: after [`Connection::migrate`],
-    /// [`Connection::rebind`], or to the server's preferred address (client only).
+    /// A path has other addresses, and they are validated: after [`Connection::migrate_path`],
+    /// [`Connection::rebind_path`], or a move to the server's preferred address (client only).
     ///
-    /// [`Connection::migrate`]: crate::Connection::migrate
-    /// [`Connection::rebind`]: crate::Connection::rebind
+    /// [`Connection::migrate_path`]: crate::Connection::migrate_path
+    /// [`Connection::rebind_path`]: crate::Connection::rebind_path
     Migrated {
-        /// The path in use now.
-        path: PathAddress,
+        /// The path.
+        path: PathId,
+        /// Its addresses from now on.
+        address: PathAddress,
     },
-    /// The path that [`Connection::migrate`] or [`Connection::rebind`] asked for doesn't answer
-    /// (client only). After `migrate` the old one stays in use.
+    /// The peer does not answer at the addresses that [`Connection::migrate_path`] or
+    /// [`Connection::rebind_path`] asked for (client only). After `migrate_path` the old ones stay in use.
     ///
-    /// [`Connection::migrate`]: crate::Connection::migrate
-    /// [`Connection::rebind`]: crate::Connection::rebind
+    /// [`Connection::migrate_path`]: crate::Connection::migrate_path
+    /// [`Connection::rebind_path`]: crate::Connection::rebind_path
     MigrationFailed {
-        /// The path that failed.
-        path: PathAddress,
+        /// The path.
+        path: PathId,
+        /// The addresses that failed.
+        address: PathAddress,
     },
+    /// Another path is validated and carries data (multipath).
+    PathOpened {
+        /// The path.
+        path: PathId,
+        /// Its addresses.
+        address: PathAddress,
+    },
+    /// A path ends, by [`Connection::abandon_path`](crate::Connection::abandon_path), because it failed, or
+    /// because the peer abandoned it; the connection goes on on the others.
+    PathAbandoned {
+        /// The path.
+        path: PathId,
+        /// Why (draft-ietf-quic-multipath-21, section 6).
+        error: ErrorCode,
+        /// The peer abandoned it.
+        by_peer: bool,
+    },
+    /// The peer announced another status of a path.
+    PathStatusChanged {
+        /// The path.
+        path: PathId,
+        /// The peer's advice.
+        status: PathStatus,
+    },
+    /// Another path can be opened now
+    /// ([`Connection::open_path`](crate::Connection::open_path); client only).
+    PathsAvailable,
     /// The server gave a token for a later connection (client only). Not reported if it was kept beside
     /// the TLS session, where the next connection finds it.
     NewToken {

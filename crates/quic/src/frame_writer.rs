@@ -2,7 +2,7 @@
 
 use swiftwater_units::{PacketNumber, PathId, StreamId};
 use swiftwater_wire::frame::types;
-use swiftwater_wire::{Frame, Writer};
+use swiftwater_wire::{Frame, MultipathVersion, Writer};
 
 use crate::control_values::ControlKey;
 use crate::frame_counts::FrameCounter;
@@ -73,6 +73,7 @@ pub(crate) struct FrameWriter<'a, 'b> {
     carried: &'a mut Vec<Carried>,
     counts: Option<&'a mut FrameCounter>,
     ack_eliciting: bool,
+    multipath_version: MultipathVersion,
 }
 
 impl<'a, 'b> FrameWriter<'a, 'b> {
@@ -88,7 +89,19 @@ impl<'a, 'b> FrameWriter<'a, 'b> {
             carried,
             counts: None,
             ack_eliciting: false,
+            multipath_version: MultipathVersion::default(),
         }
+    }
+
+    /// Writes the frames of `version` of the multipath extension.
+    pub(crate) fn in_version(mut self, version: MultipathVersion) -> Self {
+        self.multipath_version = version;
+        self
+    }
+
+    /// The version of the multipath extension whose frames are written.
+    pub(crate) fn multipath_version(&self) -> MultipathVersion {
+        self.multipath_version
     }
 
     /// Counts the frames in `counts`, too.
@@ -128,11 +141,12 @@ impl<'a, 'b> FrameWriter<'a, 'b> {
 
     /// Writes `frame` if it fits; returns whether it did.
     pub(crate) fn frame(&mut self, frame: &Frame<'_>) -> bool {
-        if frame.size() > self.remaining() {
+        let version = self.multipath_version;
+        if frame.size_in(version) > self.remaining() {
             return false;
         }
-        frame.encode(self.writer);
-        self.count(frame.frame_type());
+        frame.encode_in(version, self.writer);
+        self.count(frame.frame_type_in(version));
         self.ack_eliciting |= frame.is_ack_eliciting();
         true
     }

@@ -55,9 +55,11 @@ mod lifecycle;
 mod liveness;
 mod migration;
 mod monitor;
+mod multipath;
 pub mod observe;
 mod outbox;
 mod path;
+mod path_management;
 pub mod policy;
 mod policy_host;
 mod random;
@@ -80,15 +82,15 @@ pub use cid::{
 };
 pub use config::{
     AcceptDecision, AcceptPolicy, AckFrequencyConfig, ClientConfig, EarlyData, EndpointConfig,
-    Incoming, MtuDiscovery, PreferredAddresses, PtoLimit, RetryPolicy, ServerConfig,
-    TransportConfig,
+    Incoming, MtuDiscovery, MultipathConfig, MultipathVersions, PreferredAddresses, PtoLimit,
+    RetryPolicy, ServerConfig, TransportConfig,
 };
 pub use connection::Connection;
 pub use datagrams::{DatagramOptions, ReceivedDatagram};
 pub use endpoint::{ConnectionHandle, Endpoint, EndpointStats, Routed};
 pub use error::{
-    ConnectError, ConnectionError, MigrateError, ReadError, SendDatagramError, TransportError,
-    Violation, WriteError,
+    AbandonPathError, ConnectError, ConnectionError, MigrateError, OpenPathError, ReadError,
+    SendDatagramError, StreamPathError, TransportError, Violation, WriteError,
 };
 pub use events::{CidCollision, EndpointEvent, Event};
 pub use frame_counts::FrameCounts;

@@ -29,6 +29,8 @@ pub(crate) struct Statistics<'a> {
     pub(crate) paths: &'a PathSet,
     pub(crate) policies: &'a PolicyHost,
     pub(crate) peer_max_ack_delay: Duration,
+    /// Paths that are over.
+    pub(crate) ended_paths: &'a [PathStats],
 }
 
 impl Statistics<'_> {
@@ -52,6 +54,7 @@ impl Statistics<'_> {
         stats.resumed = self.resumed;
         stats.early_data = self.early_data;
         stats.paths = self.paths.iter().map(path_stats).collect();
+        stats.ended_paths = self.ended_paths.to_vec();
         stats
     }
 
@@ -111,7 +114,9 @@ pub(crate) fn path_stats(path: &PathState) -> PathStats {
         app_limited: recovery.is_app_limited(),
         sent_bytes: totals.sent,
         sent_packets: totals.sent_packets,
+        received_bytes: path.received_bytes,
         retransmitted: totals.retransmitted,
+        copies: totals.copies,
         delivered: totals.delivered,
         lost_packets: totals.lost_packets,
         lost_bytes: totals.lost_bytes,

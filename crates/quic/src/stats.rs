@@ -107,6 +107,8 @@ pub struct ConnectionStats {
     pub confirmed_after: Option<Duration>,
     /// One entry per path, by identifier.
     pub paths: Vec<PathStats>,
+    /// Paths that were abandoned and are over, as they were at their end, in that order; the last 16.
+    pub ended_paths: Vec<PathStats>,
 }
 
 /// What a connection counts itself; all else in [`ConnectionStats`] is read from its parts.
@@ -196,8 +198,12 @@ pub struct PathStats {
     pub sent_bytes: ByteCount,
     /// Packets sent that count in flight.
     pub sent_packets: PacketCount,
+    /// Bytes received in authenticated packets, packet headers included.
+    pub received_bytes: ByteCount,
     /// Stream bytes sent again on this path after a loss, and re-injected copies.
     pub retransmitted: ByteCount,
+    /// Of `retransmitted`, re-injected copies of what was still in flight.
+    pub copies: ByteCount,
     /// Bytes acknowledged.
     pub delivered: ByteCount,
     /// Packets declared lost.

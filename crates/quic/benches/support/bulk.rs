@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use swiftwater_policies::Policies;
+use swiftwater_policies::schedulers::MinRttConfig;
 use swiftwater_quic::policy::{DefaultPolicies, PolicyFactory};
-use swiftwater_quic::{ReadOutcome, RetryPolicy, TransportConfig};
+use swiftwater_quic::{MultipathConfig, ReadOutcome, RetryPolicy, TransportConfig};
 use swiftwater_units::{Dir, StreamId};
 
 use crate::support::{Wire, establish};
@@ -21,6 +23,15 @@ pub(crate) struct Bulk {
     sink: Vec<u8>,
 }
 
+fn configuration(policies: Arc<dyn PolicyFactory>) -> TransportConfig {
+    TransportConfig {
+        initial_max_datagram_size: 1452,
+        pacing: false,
+        policies,
+        ..TransportConfig::default()
+    }
+}
+
 impl Bulk {
     pub(crate) fn new(real_tls: bool) -> Self {
         Self::with_policies(real_tls, Arc::new(DefaultPolicies))
@@ -28,14 +39,30 @@ impl Bulk {
 
     /// The same with other policies on both ends.
     pub(crate) fn with_policies(real_tls: bool, policies: Arc<dyn PolicyFactory>) -> Self {
+        Self::with_config(real_tls, 1, configuration(policies))
+    }
+
+    /// The same over `paths` paths, which all have the same addresses; `min-rtt` chooses among them.
+    pub(crate) fn with_paths(real_tls: bool, paths: usize) -> Self {
+        let policies = Policies::default().with_scheduler(Arc::new(MinRttConfig::default()));
         let config = TransportConfig {
-            initial_max_datagram_size: 1452,
-            pacing: false,
-            policies,
-            ..TransportConfig::default()
+            multipath: Some(MultipathConfig::default()),
+            ..configuration(Arc::new(policies))
         };
+        Self::with_config(real_tls, paths, config)
+    }
+
+    fn with_config(real_tls: bool, paths: usize, config: TransportConfig) -> Self {
         let mut wire = Wire::with(real_tls, RetryPolicy::Never, config);
         establish(&mut wire);
+        while wire.client.connection().open_paths().count() < paths {
+            let now = wire.now;
+            let client = wire.client.connection();
+            let address = client.path_address();
+            // Until connection IDs have arrived there is none to open.
+            let _ = client.open_path(now, address);
+            wire.step(Duration::from_secs(1));
+        }
         let id = wire.client.connection().open(Dir::Bi).unwrap();
         wire.client
             .connection()

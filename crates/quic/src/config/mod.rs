@@ -9,8 +9,9 @@ use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_congestion::ControllerFactory;
+use swiftwater_congestion::{ControllerFactory, CouplingRule};
 use swiftwater_units::{Bandwidth, ByteCount};
+use swiftwater_wire::MultipathVersion;
 
 use crate::address_token::UsedTokens;
 use crate::cid::{ConnectionIdGenerator, Worker};
@@ -133,6 +134,10 @@ pub struct TransportConfig {
     pub active_connection_id_limit: u64,
     /// Allow the peer to move to another address (RFC 9000, section 9); default true.
     pub migration: bool,
+    /// Use several paths at once, if the peer can (RFC 10069); default none. It needs connection IDs that
+    /// are not empty, and a scheduler that chooses among paths
+    /// ([`TransportConfig::policies`]).
+    pub multipath: Option<MultipathConfig>,
     /// Move to the server's preferred address if it has one and it answers (RFC 9000, section 9.6);
     /// default true. Clients only; one with empty connection IDs never moves there.
     pub use_preferred_address: bool,
@@ -213,6 +218,45 @@ impl Default for PtoLimit {
     }
 }
 
+/// How several paths are used in one connection (RFC 10069; draft-ietf-quic-multipath-21).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct MultipathConfig {
+    /// Paths that may be open at once, 1 to 8; default 4. With 1 the extension is supported, but no second
+    /// path can be opened.
+    pub max_paths: u8,
+    /// A path on which probes go unanswered, and nothing was received for this long, is abandoned while
+    /// another one works; default 10 s.
+    pub abandon_after: Duration,
+    /// Which versions of the extension are declared; default that of RFC 10069 alone.
+    pub versions: MultipathVersions,
+    /// How the congestion windows of the paths depend on each other; default
+    /// [`CouplingRule::Uncoupled`]: on a bottleneck that they share, paths then take a share each. BBR and others
+    /// that don't grow by acknowledgements stay uncoupled
+    /// ([`Controller::can_be_coupled`](swiftwater_congestion::Controller::can_be_coupled)).
+    pub coupling: CouplingRule,
+}
+
+impl Default for MultipathConfig {
+    fn default() -> Self {
+        Self {
+            max_paths: 4,
+            abandon_after: Duration::from_secs(10),
+            versions: MultipathVersions::default(),
+            coupling: CouplingRule::default(),
+        }
+    }
+}
+
+impl MultipathConfig {
+    /// Most paths of a connection.
+    const MAX_PATHS: u8 = 8;
+
+    /// The transport parameter (draft-ietf-quic-multipath-21, section 2.1; -10, section 2).
+    pub(crate) fn initial_max_path_id(&self) -> u32 {
+        u32::from(self.max_paths.clamp(1, Self::MAX_PATHS)) - 1
+    }
+}
+
 impl fmt::Debug for TransportConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TransportConfig")
@@ -220,6 +264,29 @@ impl fmt::Debug for TransportConfig {
             .field("receive_window", &self.receive_window)
             .field("max_idle_timeout", &self.max_idle_timeout)
             .finish_non_exhaustive()
+    }
+}
+
+/// The versions of the multipath extension that an end declares. A connection uses one that both ends declare;
+/// if they share both, that of the RFC.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum MultipathVersions {
+    /// RFC 10069.
+    #[default]
+    Rfc10069,
+    /// draft-ietf-quic-multipath-10, which deployed peers of its age speak.
+    Draft10,
+    /// Either: a server serves clients of both ages, a client adapts to the server.
+    Both,
+}
+
+impl MultipathVersions {
+    /// True if `version` is declared.
+    pub const fn includes(self, version: MultipathVersion) -> bool {
+        match version {
+            MultipathVersion::Rfc10069 => !matches!(self, Self::Draft10),
+            MultipathVersion::Draft10 => !matches!(self, Self::Rfc10069),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! ACK frames and the loss timer: loss detection in their space, then the facts to the owners (RFC 9002,
 //! sections 5 to 7).
 
-use swiftwater_units::{Instant, PathId};
+use swiftwater_units::{ByteCount, Instant, PathId};
 use swiftwater_wire::ErrorCode;
 use swiftwater_wire::frame::Ack;
 
@@ -17,6 +17,11 @@ use super::Connection;
 /// Lost packets are kept for this many PTOs, in case their loss turns out spurious.
 const REMEMBER_LOST_PTOS: u32 = 3;
 
+fn never_sent() -> TransportError {
+    let reason = "acknowledged a packet that was never sent";
+    TransportError::new(ErrorCode::PROTOCOL_VIOLATION, reason)
+}
+
 impl Connection {
     /// An ACK frame arrived, for the packets of space `id`.
     pub(super) fn on_ack(
@@ -25,12 +30,6 @@ impl Connection {
         id: SpaceId,
         ack: &Ack<'_>,
     ) -> Result<(), TransportError> {
-        if ack.path.is_some() {
-            return Err(TransportError::new(
-                ErrorCode::PROTOCOL_VIOLATION,
-                "multipath was not negotiated",
-            ));
-        }
         let max_ack_delay = self.peer_max_ack_delay();
         let context = AckContext {
             now,
@@ -44,20 +43,19 @@ impl Connection {
         let facts = &mut self.workspace.buffers.need().loss;
         let rng = &mut self.identity.random.generator;
         let Some(mut detection) = self.paths.loss_detection(id) else {
-            return Ok(());
+            // A path that is over, or nothing was ever sent on it.
+            return self.check_acked_path(id);
         };
         let has_newly_acked = detection
             .on_ack(&context, ack, facts, rng)
-            .map_err(|NeverSent| {
-                TransportError::new(
-                    ErrorCode::PROTOCOL_VIOLATION,
-                    "acknowledged a packet that was never sent",
-                )
-            })?;
+            .map_err(|NeverSent| never_sent())?;
         let Some(path) = self.paths.path_for(id).map(|path| path.id) else {
             return Ok(());
         };
         if has_newly_acked {
+            if id.is_data() {
+                self.streams.suspend_path(path, false);
+            }
             self.on_acked_and_lost(now, id, path);
         }
         if let Some(path) = self.paths.get_mut(path) {
@@ -76,6 +74,15 @@ impl Connection {
         Ok(())
     }
 
+    /// Packets of a space without a path are acknowledged: valid if the path was open once.
+    fn check_acked_path(&self, id: SpaceId) -> Result<(), TransportError> {
+        let is_unopened = |path| (self.paths.unopened().iter()).any(|unopened| unopened.id == path);
+        match id {
+            SpaceId::Data(path) if is_unopened(path) => Err(never_sent()),
+            _ => Ok(()),
+        }
+    }
+
     /// Routes what an ACK frame brought about.
     fn on_acked_and_lost(&mut self, now: Instant, id: SpaceId, path: PathId) {
         let facts = &self.workspace.buffers.need().loss;
@@ -85,14 +92,26 @@ impl Connection {
                 let keys = self.handshake.keys_mut();
                 keys.on_acked(largest.number, &path.key_phase_numbers);
             }
-            let cwnd = path.recovery.cwnd();
-            self.streams
-                .follow_congestion_window(least.get(), cwnd.get());
+            let windows = self.paths.total_window();
+            self.streams.follow_congestion_window(least.get(), windows);
         }
+        self.couple(now, id);
         self.route_facts(now, id, path);
         let horizon = now - self.paths.pto(path, self.peer_max_ack_delay()) * REMEMBER_LOST_PTOS;
         if let Some(space) = self.paths.space_mut(id) {
             space.ledger.discard(horizon);
+        }
+    }
+
+    /// Coupled congestion control takes note of what was acknowledged and lost in space `id`.
+    fn couple(&mut self, now: Instant, id: SpaceId) {
+        if let (SpaceId::Data(path), Some(multipath)) = (id, &mut self.multipath)
+            && let Some(path) = self.paths.get_mut(path)
+        {
+            let acked = &self.workspace.buffers.need().loss.acked.acked;
+            let acked = acked.iter().map(|packet| u64::from(packet.size)).sum();
+            let control = &mut multipath.coupled_control;
+            control.on_packets_settled(now, path, ByteCount::new(acked));
         }
     }
 
@@ -118,6 +137,7 @@ impl Connection {
         let Some(path) = self.paths.path_for(id).map(|path| path.id) else {
             return;
         };
+        self.couple(now, id);
         self.route_facts(now, id, path);
         if let Some(path) = self.paths.get(path) {
             self.monitor.report_metrics(now, path);

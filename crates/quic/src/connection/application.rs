@@ -11,7 +11,8 @@ use crate::crypto::CryptoError;
 use crate::datagrams::{DatagramOptions, ReceivedDatagram};
 use crate::error::{ConnectionError, SendDatagramError};
 use crate::lifecycle::Termination;
-use crate::policy::{ConfigureError, Hints, Occasion, PathPreference};
+use crate::path::PathState;
+use crate::policy::{ConfigureError, Hints, Occasion};
 use crate::statistics::{Statistics, path_stats};
 use crate::streams::{RecvStream, SendStream};
 use crate::transmit::PathAddress;
@@ -96,7 +97,11 @@ impl Connection {
         if let Some(reason) = self.lifecycle.reason() {
             return Err(reason.clone().into());
         }
-        let room = self.paths.primary().data_room(&self.handshake);
+        let works = |path: &PathState| path.carries_data() && path.recovery.pto_count() == 0;
+        let path = options.path;
+        let path = path.filter(|path| self.paths.get(*path).is_some_and(works));
+        let options = DatagramOptions { path, ..options };
+        let room = self.paths.data_room(&self.handshake);
         self.datagrams.send(data, options, room)
     }
 
@@ -123,7 +128,7 @@ impl Connection {
     /// Largest payload that [`Connection::send_datagram`] accepts now; `None` if the peer accepts no
     /// datagrams or the handshake is not complete.
     pub fn max_datagram_size(&self) -> Option<usize> {
-        let room = self.paths.primary().data_room(&self.handshake);
+        let room = self.paths.data_room(&self.handshake);
         self.datagrams.max_size(room)
     }
 
@@ -134,12 +139,6 @@ impl Connection {
             now,
             Termination::application(code.min((1 << 62) - 1), reason),
         );
-    }
-
-    /// Sets what schedulers see as status and cost of `path`; false if it is not open.
-    pub fn set_path_preference(&mut self, path: PathId, preference: PathPreference) -> bool {
-        let path = self.paths.get_mut(path);
-        path.map(|path| path.preference = preference).is_some()
     }
 
     /// Gives policies new hints.
@@ -184,10 +183,9 @@ impl Connection {
     /// within that time leave at once, up to 64 of them: waiting for a timer would send the same burst, only
     /// later.
     pub fn set_timer_granularity(&mut self, now: Instant, granularity: Duration) {
-        self.paths
-            .primary_mut()
-            .recovery
-            .set_timer_granularity(now, granularity);
+        for path in self.paths.iter_mut() {
+            path.recovery.set_timer_granularity(now, granularity);
+        }
     }
 
     /// Updates the 1-RTT keys as soon as RFC 9001, section 6.1 permits.
@@ -195,9 +193,20 @@ impl Connection {
         self.handshake.keys_mut().request_update();
     }
 
-    /// Sends a PING.
+    /// Sends a PING, on the path that is most likely to reach the peer.
     pub fn ping(&mut self) {
-        self.paths.primary_mut().space.ping = true;
+        let path = self.paths.most_reliable().id;
+        self.ping_path(path);
+    }
+
+    /// Sends a PING on a path; false if it is not open.
+    pub fn ping_path(&mut self, path: PathId) -> bool {
+        let path = self.paths.get_mut(path);
+        let Some(path) = path.filter(|path| !path.is_closing()) else {
+            return false;
+        };
+        path.space.ping = true;
+        true
     }
 
     /// The idle timeout that both ends agreed on, once the handshake is complete; `None` if there is none
@@ -206,7 +215,8 @@ impl Connection {
         self.lifecycle.idle_timeout()
     }
 
-    /// Sends a PING when nothing was sent or received for `interval` (in whole milliseconds), so that the connection outlives its idle
+    /// Sends a PING when nothing was sent or received for `interval` (in whole milliseconds), on each path of
+    /// several, so that the connection outlives its idle
     /// timeout for as long as the peer answers; `None`, as at first, and zero leave that to
     /// [`TransportConfig::keep_alive_interval`](crate::TransportConfig). For protocols that wait for the
     /// peer's answer: switch it off when nothing is waited for any more, so that idle connections still
@@ -299,6 +309,7 @@ impl Connection {
             paths: &self.paths,
             policies: &self.policies,
             peer_max_ack_delay: self.peer_max_ack_delay(),
+            ended_paths: (self.multipath.as_deref()).map_or(&[], |multipath| &multipath.ended),
         };
         statistics.gather()
     }

@@ -1,7 +1,7 @@
 //! Frames of an authenticated packet, each to its owner (RFC 9000, sections 12.4 and 19).
 
 use swiftwater_units::{Instant, PathId};
-use swiftwater_wire::frame::{ConnectionClose, FrameIter};
+use swiftwater_wire::frame::{Ack, ConnectionClose, FrameIter};
 use swiftwater_wire::{ErrorCode, Frame};
 
 use crate::control::{BlockedReport, ControlKey};
@@ -33,7 +33,7 @@ fn is_allowed_in_handshake(frame: &Frame<'_>) -> bool {
         frame,
         Frame::Padding { .. }
             | Frame::Ping
-            | Frame::Ack(_)
+            | Frame::Ack(Ack { path: None, .. })
             | Frame::Crypto(_)
             | Frame::ConnectionClose(ConnectionClose::Transport { .. })
     )
@@ -68,8 +68,10 @@ impl Connection {
             only_probing: true,
         };
         for item in FrameIter::new(payload) {
-            let (frame_type, frame) =
-                item.map_err(|error| TransportError::from(error.error).in_frame(error.frame_type))?;
+            let (frame_type, frame) = item.map_err(TransportError::from)?;
+            self.path_management(now)
+                .check_version(level, frame_type)
+                .map_err(|error| error.in_frame(frame_type))?;
             let allowed = match level {
                 EncryptionLevel::OneRtt => true,
                 EncryptionLevel::ZeroRtt => establishment::is_allowed(&frame),
@@ -107,7 +109,10 @@ impl Connection {
             Frame::DataBlocked { .. }
             | Frame::StreamDataBlocked { .. }
             | Frame::StreamsBlocked { .. } => self.on_blocked_frame(now, &frame),
-            Frame::Ack(ack) => self.on_ack(now, SpaceId::of(level, origin.path), &ack),
+            Frame::Ack(ack) => {
+                let id = SpaceId::of(level, self.path_management(now).path_named(ack.path)?);
+                self.on_ack(now, id, &ack)
+            }
             Frame::Crypto(crypto) => self.on_crypto(now, level, &crypto),
             Frame::Stream(stream) => self.streams.on_stream(&stream),
             Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset),
@@ -145,7 +150,12 @@ impl Connection {
                 }
                 Ok(())
             }
-            // Frames of extensions that were not negotiated, multipath among them.
+            Frame::PathAbandon { .. }
+            | Frame::PathStatus { .. }
+            | Frame::MaxPathId { .. }
+            | Frame::PathsBlocked { .. }
+            | Frame::PathCidsBlocked { .. } => self.on_multipath_frame(now, &frame),
+            // Frames of extensions that were not negotiated.
             frame => Err(TransportError::new(
                 ErrorCode::PROTOCOL_VIOLATION,
                 format!("frame {:#x} was not negotiated", frame.frame_type()),
@@ -169,6 +179,7 @@ impl Connection {
             now,
             limit,
             smoothed_rtt: path.recovery.rtt().smoothed,
+            path: path.id,
             largest_acked: path.space.ledger.largest_acked(),
         };
         self.control.on_blocked(key, report);

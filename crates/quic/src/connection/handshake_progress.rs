@@ -88,6 +88,7 @@ impl Connection {
             return Ok(());
         }
         self.use_peer_parameters()?;
+        self.path_management(now).negotiate()?;
         let path = self.paths.initial().id;
         if let Some(rate) = self.identity.config.receive_rate {
             // The first sample comes with the very datagram that completes the handshake. Credit for

@@ -19,6 +19,7 @@ impl Connection {
             handshake,
             establishment: _,
             paths,
+            multipath,
             streams,
             control,
             datagrams,
@@ -31,6 +32,9 @@ impl Connection {
         identity.random.release_idle_memory();
         handshake.release_idle_memory();
         paths.release_idle_memory();
+        if let Some(multipath) = multipath {
+            multipath.release_idle_memory();
+        }
         streams.release_idle_memory();
         control.release_idle_memory();
         datagrams.release_idle_memory();

@@ -15,44 +15,82 @@ use crate::transmit::LocalAddress;
 use super::Connection;
 
 impl Connection {
-    /// Moves to another local address, if it works: the path from there is probed while the present
-    /// one stays in use, and taken once it is validated ([`Event::Migrated`]). If it doesn't answer
-    /// within three probe timeouts of a new path (RFC 9000, section 8.2.4), nothing changes
-    /// ([`Event::MigrationFailed`]). A second call replaces a first one that is still being decided.
+    /// [`Connection::migrate_path`] of the path with the smallest identifier: of the only one, without
+    /// multipath.
     ///
-    /// From the new path on, RTT and congestion window start afresh (section 9.4), and the server
-    /// sees another connection ID (section 9.5).
+    /// # Errors
+    ///
+    /// As [`Connection::migrate_path`].
+    pub fn migrate(&mut self, now: Instant, local: LocalAddress) -> Result<(), MigrateError> {
+        self.migrate_path(now, self.paths.primary().id, local)
+    }
+
+    /// Moves a path to another local address, if it works: the new address is probed while the present one
+    /// stays in use, and taken once it is validated ([`Event::Migrated`]). If the peer doesn't answer there
+    /// within three probe timeouts of a new path (RFC 9000, section 8.2.4), nothing changes
+    /// ([`Event::MigrationFailed`]). A second call for the path replaces a first one that is still being
+    /// decided.
+    ///
+    /// At the new address, RTT and congestion window start afresh (section 9.4), and the server sees
+    /// another connection ID (section 9.5).
     ///
     /// # Errors
     ///
     /// See [`MigrateError`]. With [`MigrateError::NoConnectionId`] a later call may succeed.
-    pub fn migrate(&mut self, now: Instant, local: LocalAddress) -> Result<(), MigrateError> {
-        let path = self.paths.primary().id;
+    pub fn migrate_path(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        local: LocalAddress,
+    ) -> Result<(), MigrateError> {
+        self.check_open(path)?;
         let outcome = self.with_migration(now, path, |migration| migration.migrate(local));
-        outcome.unwrap_or(Err(MigrateError::Closed))
+        outcome.unwrap_or(Err(MigrateError::NotOpen(path)))
     }
 
-    /// Moves to another local address at once, because the present one no longer works. The path is
-    /// validated while it is in use: [`Event::Migrated`] or [`Event::MigrationFailed`] report how that
-    /// went. There is no way back but another call.
+    /// [`Connection::rebind_path`] of the path with the smallest identifier: of the only one, without
+    /// multipath.
     ///
     /// # Errors
     ///
-    /// As [`Connection::migrate`].
+    /// As [`Connection::migrate_path`].
     pub fn rebind(&mut self, now: Instant, local: LocalAddress) -> Result<(), MigrateError> {
-        let path = self.paths.primary().id;
+        self.rebind_path(now, self.paths.primary().id, local)
+    }
+
+    /// Moves a path to another local address at once, because the present one no longer works. The new
+    /// address is validated while it is in use: [`Event::Migrated`] or [`Event::MigrationFailed`] report how
+    /// that went. There is no way back but another call.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::migrate_path`].
+    pub fn rebind_path(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        local: LocalAddress,
+    ) -> Result<(), MigrateError> {
+        self.check_open(path)?;
         let outcome = self.with_migration(now, path, |migration| migration.rebind(local));
-        if let Some(preferred) = outcome.unwrap_or(Err(MigrateError::Closed))? {
+        if let Some(preferred) = outcome.unwrap_or(Err(MigrateError::NotOpen(path)))? {
             self.with_migration(now, path, |migration| migration.probe_preferred(preferred));
         }
         Ok(())
     }
 
-    /// Asks the peer to use fresh connection IDs, and uses a fresh one of the peer's.
+    fn check_open(&self, path: PathId) -> Result<(), MigrateError> {
+        let is_open = self.paths.open().any(|open| open.id == path);
+        is_open.then_some(()).ok_or(MigrateError::NotOpen(path))
+    }
+
+    /// Asks the peer to use fresh connection IDs on each path, and uses fresh ones of the peer's.
     pub fn rotate_connection_ids(&mut self) {
         if self.handshake.is_complete() && self.lifecycle.is_open() {
-            let path = self.paths.primary().id;
-            self.connection_ids().rotate(path);
+            let open: Vec<PathId> = self.open_paths().collect();
+            for path in open {
+                self.connection_ids().rotate(path);
+            }
         }
     }
 
@@ -76,17 +114,26 @@ impl Connection {
         let path = origin.path;
         match *frame {
             Frame::NewConnectionId(ref new) => {
+                let path = self.path_management(now).path_named(new.path)?;
                 self.connection_ids().on_new_connection_id(path, new)?;
                 self.with_migration(now, path, |migration| {
                     migration.replace_retired_cids();
                 });
+                self.path_management(now).report_available_paths();
             }
             Frame::RetireConnectionId {
                 path: named,
                 sequence,
             } => {
+                let path = self.path_management(now).path_named(named)?;
+                let max_ack_delay = self.peer_max_ack_delay();
+                let lifetime = self.paths.retired_cid_lifetime(path, max_ack_delay);
+                let kept_until = lifetime.map(|lifetime| now + lifetime);
                 let (mut cids, used) = (self.connection_ids(), &origin.dst_cid);
-                cids.on_retire_connection_id(path, used, named, sequence)?;
+                cids.on_retire_connection_id(path, used, sequence, kept_until)?;
+            }
+            Frame::PathChallenge { .. } if !self.paths.admit_challenge(now, path) => {
+                self.monitor.dropped(now, "too many challenges");
             }
             Frame::PathChallenge { data } => {
                 let packet = arrival(origin);
@@ -145,8 +192,11 @@ impl Connection {
         if facts.has_switched {
             self.sync_mtu(now, path);
         }
+        if facts.works {
+            self.path_management(now).on_validated(path);
+        }
         match facts.moved {
-            Some(Moved::Local(path)) => self.outbox.event(Event::Migrated { path }),
+            Some(Moved::Local(address)) => self.outbox.event(Event::Migrated { path, address }),
             Some(Moved::Peer(remote)) => {
                 // A token for the new address takes the place of that for the old one (section 9.3); a
                 // token is valid whatever the port.
@@ -154,11 +204,13 @@ impl Connection {
                 if token_ip.is_some_and(|ip| ip != remote.ip()) {
                     self.issue_token(now, remote.ip());
                 }
-                self.outbox.event(Event::PeerMoved { remote });
+                self.outbox.event(Event::PeerMoved { path, remote });
             }
             None => {}
         }
+        let is_abandoned = facts.failure.is_some() && self.abandon_failed_path(now, path);
         match facts.failure {
+            _ if is_abandoned => {}
             Some(PathFailure::TooNarrow) => {
                 let reason = "the path does not carry datagrams of 1200 bytes";
                 self.fail(now, TransportError::new(ErrorCode::NO_VIABLE_PATH, reason));

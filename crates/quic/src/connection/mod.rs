@@ -3,9 +3,10 @@
 //! It decides nothing that a part can decide. Its submodules are the entry points: `receive` for coalesced
 //! packets, `frames` for the dispatch of frames to their owners, `acks` for ACK frames and the loss timer,
 //! `transmit` for sending, `timers` and `lifecycle` for deadlines and the end, `migration` for changes of
-//! address, `application` for calls of the application. They borrow its parts for the contexts that do the
-//! work, which lie beside this module: `reception` (packet protection), `transmission` (building packets),
-//! `fates` (what became of sent packets), `migration` and `establishment`.
+//! address, `multipath` and `path_closing` for further paths, `application` for calls of the application.
+//! They borrow its parts for the contexts that do the work, which lie beside this module: `reception`
+//! (packet protection), `transmission` (building packets), `fates` (what became of sent packets),
+//! `migration` and `establishment`.
 
 mod acks;
 mod application;
@@ -16,6 +17,8 @@ mod idle_memory;
 mod lifecycle;
 mod migration;
 mod mtu;
+mod multipath;
+mod path_closing;
 mod rate_control;
 mod receive;
 mod retry;
@@ -30,13 +33,9 @@ use crate::connection_setup::ConnectionSetup;
 use crate::control::Control;
 use crate::datagrams::Datagrams;
 use crate::fates::Fates;
-use crate::handshake::{Handshake, KeyPhaseNumbers};
-use crate::path::{
-    AckedDatagramSize, Amplification, CandidatePaths, Ecn, LocalCids, Mtu, NetworkPath, PathCids,
-    PathResponseLimit, PathResponses, PathSet, PathState, RemoteCids, Spin, Validation,
-};
-use crate::recovery::PathRecovery;
-use crate::space::Space;
+use crate::handshake::Handshake;
+use crate::multipath::Multipath;
+use crate::path::{Amplification, LocalCids, NewPath, PathSet, PathState, RemoteCids};
 use crate::streams::Streams;
 use crate::transmission::Transmission;
 #[cfg(test)]
@@ -48,7 +47,7 @@ use crate::identity::{HandshakeAddress, Identity, Start};
 use crate::lifecycle::Lifecycle;
 use crate::monitor::{Beginning, Monitor};
 use crate::outbox::Outbox;
-use crate::policy::PathPreference;
+use crate::policy::PathPhase;
 use crate::policy_host::PolicyHost;
 use crate::random::Random;
 
@@ -62,6 +61,8 @@ pub struct Connection {
     handshake: Handshake,
     establishment: Establishment,
     paths: PathSet,
+    /// `None` unless both ends have declared it.
+    multipath: Option<Box<Multipath>>,
     streams: Streams,
     control: Control,
     datagrams: Datagrams,
@@ -92,6 +93,7 @@ impl Connection {
             ),
             establishment: Establishment::new(&config, setup.early_packets),
             paths: PathSet::new(path),
+            multipath: None,
             streams: Streams::new(side, &config),
             control: Control::default(),
             datagrams: Datagrams::new(
@@ -194,13 +196,21 @@ impl Connection {
         path: PathId,
     ) -> Option<(Transmission<'_>, &mut Workspace)> {
         let max_ack_delay = self.peer_max_ack_delay();
-        let (path, handshake_spaces) = self.paths.with_handshake_spaces(path)?;
+        let multipath = self.multipath.as_deref();
+        // Some peers do not regard a maximum of 0 as support of the extension.
+        let has_paths = |it: &&Multipath| it.ids.common_max() > PathId::ZERO;
+        let ack_route = multipath.filter(has_paths).map(Multipath::ack_route);
+        let multipath_version = multipath.map_or_else(Default::default, |it| it.version);
+        let (path, handshake_spaces, others) = self.paths.for_transmission(path)?;
         let transmission = Transmission {
             now,
             identity: &mut self.identity,
             handshake: &mut self.handshake,
             handshake_spaces,
             path,
+            others,
+            ack_route,
+            multipath_version,
             streams: &mut self.streams,
             control: &mut self.control,
             datagrams: &mut self.datagrams,
@@ -216,44 +226,24 @@ impl Connection {
 /// The path of the handshake.
 fn initial_path(now: Instant, setup: &ConnectionSetup, random: &mut Random) -> PathState {
     let (config, side) = (&setup.transport, setup.side);
-    let initial_size = config.initial_max_datagram_size;
-    let mtu = Mtu::new(config, initial_size, setup.address.remote.ip());
-    let size = mtu.current();
-    let recovery = PathRecovery::new(now, INITIAL_PATH, config, size, &mut random.generator);
     let mut local_cids = LocalCids::new(setup.local_cid);
     if let Some(cid) = setup.preferred_cid {
         local_cids.issue_preferred(cid);
     }
-    PathState {
+    let new = NewPath {
         id: INITIAL_PATH,
-        network: NetworkPath {
-            address: setup.address,
-            // A client chose the address itself.
-            amplification: if side.is_client() || setup.address_validated {
-                Amplification::validated()
-            } else {
-                Amplification::unvalidated()
-            },
-            validation: Validation::default(),
-            ecn: Ecn::new(config.ecn, recovery.controller().ecn_codepoint()),
-            spin: Spin::new(side, config.spin_bit),
-            path_response_limit: PathResponseLimit::default(),
-            responses: PathResponses::default(),
-            candidates: CandidatePaths::default(),
-            mtu,
-            acked_datagram_size: AckedDatagramSize::default(),
+        side,
+        config,
+        address: setup.address,
+        // A client chose the address itself.
+        amplification: if side.is_client() || setup.address_validated {
+            Amplification::validated()
+        } else {
+            Amplification::unvalidated()
         },
-        cids: PathCids {
-            local: local_cids,
-            remote: RemoteCids::new(setup.remote_cid, config.active_connection_id_limit),
-            last_dst_cid: setup.local_cid,
-            needs_fresh_remote: false,
-        },
-        space: Space::new(),
-        key_phase_numbers: KeyPhaseNumbers::default(),
-        recovery,
-        pacing_until: None,
-        last_received: None,
-        preference: PathPreference::default(),
-    }
+        local_cids,
+        remote_cids: RemoteCids::new(setup.remote_cid, config.active_connection_id_limit),
+        phase: PathPhase::Active,
+    };
+    PathState::new(now, new, &mut random.generator)
 }

@@ -12,17 +12,20 @@ use super::Connection;
 use crate::events::Event;
 
 impl Connection {
-    /// The socket refused a datagram of `size` bytes, of this connection, because it is larger than
-    /// what the interface takes (`EMSGSIZE`). Larger ones than the refused are not sent again on the
-    /// path; what was in the datagram is declared lost later.
+    /// The socket refused a datagram of `size` bytes, sent on `path` of this connection
+    /// ([`Transmit::path`](crate::Transmit::path)), because it is larger than what the interface takes
+    /// (`EMSGSIZE`). Larger ones than the refused are not sent again on the path; what was in the datagram
+    /// is declared lost later.
     ///
     /// Only for what the own system says of its own: an ICMP message may come from anywhere.
-    pub fn on_datagram_too_large(&mut self, now: Instant, size: usize) {
+    pub fn on_datagram_too_large(&mut self, now: Instant, path: PathId, size: usize) {
         if !self.lifecycle.is_open() {
             return;
         }
         let size = u16::try_from(size).unwrap_or(u16::MAX);
-        let path = self.paths.primary_mut();
+        let Some(path) = self.paths.get_mut(path) else {
+            return;
+        };
         let (id, refused) = (path.id, path.network.mtu.on_refused(now, size));
         if let Some(number) = refused {
             self.abandon_mtu_probe(now, id, number);
@@ -48,7 +51,7 @@ impl Connection {
             return;
         };
         if change.size < change.before {
-            let room = self.paths.primary().one_rtt_room(&self.handshake);
+            let room = self.paths.data_room(&self.handshake);
             let count = self.datagrams.drop_too_large(room);
             if count > 0 {
                 let max = self.max_datagram_size().unwrap_or(0);

@@ -2,7 +2,7 @@
 //!
 //! `reception` removes packet protection.
 
-use swiftwater_units::Instant;
+use swiftwater_units::{Instant, PathId};
 use swiftwater_wire::{PacketType, PartialHeader, ResetToken};
 
 use crate::crypto::EncryptionLevel;
@@ -94,20 +94,56 @@ impl Connection {
                 return;
             };
             let (bytes, tail) = rest.split_at_mut(header.packet_len);
+            let Some((path, is_new)) = self.path_of_packet(now, &header, &from, datagram_len)
+            else {
+                self.monitor.dropped(now, "for no path that is open");
+                rest = tail;
+                continue;
+            };
             let origin = Origin {
                 address: &from,
                 ecn: meta.ecn,
                 datagram_len,
                 dst_cid: header.dst_cid,
-                path: self.paths.path_of(&header.dst_cid),
+                path,
+                opens_path: is_new,
                 received_at,
             };
             if !self.lifecycle.is_open() {
                 return self.handle_packet_after_close(now, &origin, &header, bytes);
             }
             self.handle_packet(now, meta, &origin, &header, bytes);
+            if is_new
+                && self
+                    .paths
+                    .get(path)
+                    .is_some_and(|path| path.last_received.is_none())
+            {
+                self.path_management(now).take_back_path(path);
+            }
             rest = tail;
         }
+    }
+
+    /// The path that a packet belongs to, and whether the packet opens it.
+    #[inline]
+    fn path_of_packet(
+        &mut self,
+        now: Instant,
+        header: &PartialHeader,
+        from: &Address,
+        datagram_len: usize,
+    ) -> Option<(PathId, bool)> {
+        if let Some(path) = self.paths.path_of(&header.dst_cid) {
+            return Some((path, false));
+        }
+        if header.packet_type != PacketType::OneRtt {
+            return Some((self.paths.initial().id, false));
+        }
+        let opened = self
+            .path_management(now)
+            .open_path_of(from, &header.dst_cid, datagram_len)?;
+        Some((opened, true))
     }
 
     fn handle_packet(
@@ -155,6 +191,9 @@ impl Connection {
         bytes: &[u8],
     ) -> Result<(), TransportError> {
         let payload = &bytes[packet.payload.clone()];
+        if origin.opens_path {
+            self.path_management(now).observe_opened(origin.path);
+        }
         self.lifecycle.on_received(now);
         self.datagrams.on_packet(origin.path, packet.number);
         self.reception(now)

@@ -6,6 +6,7 @@ use crate::deadlines::Deadlines;
 use crate::error::ConnectionError;
 use crate::establishment::PROBES;
 use crate::lifecycle::{STOPPED_DRIVER, Termination};
+use crate::multipath::Multipath;
 use crate::observe::{LossTimer, Observation};
 use crate::space::SpaceId;
 
@@ -18,6 +19,7 @@ impl Connection {
             config: &self.identity.config,
             handshake: &self.handshake,
             paths: &self.paths,
+            ack_route: (self.multipath.as_deref()).map(Multipath::ack_route),
             streams: &self.streams,
             lifecycle: &self.lifecycle,
             max_ack_delay: self.peer_max_ack_delay(),
@@ -39,6 +41,7 @@ impl Connection {
         consider(deadlines.idle());
         consider(deadlines.handshake());
         consider(deadlines.keep_alive());
+        consider(deadlines.path_keep_alive().map(|(at, _)| at));
         consider(deadlines.silence());
         consider(self.handshake.keys().previous_expires());
         consider(self.handshake.keys().early_expires());
@@ -48,6 +51,11 @@ impl Connection {
         consider(self.streams.next_grant());
         consider(self.control.next_repetition());
         consider(self.datagrams.next_expiry());
+        if let Some(multipath) = &self.multipath {
+            consider(multipath.records.next_closing_step());
+            consider(self.next_abandonment().map(|(at, _)| at));
+            consider(self.paths.next_cid_expiry());
+        }
         next
     }
 
@@ -81,6 +89,11 @@ impl Connection {
         if due(self.deadlines().keep_alive()) {
             self.ping();
         }
+        while let Some((at, path)) = self.deadlines().path_keep_alive()
+            && at <= now
+        {
+            self.ping_path(path);
+        }
         if due(self.deadlines().silence()) {
             let awaits_data = self.streams.is_awaiting_data();
             let progress = self.streams.progress();
@@ -100,7 +113,12 @@ impl Connection {
             self.policies
                 .poll_feedback(now, handshake, &self.paths, monitor);
         }
-        self.on_recovery_timeout(now);
+        self.on_recovery_timeouts(now);
+        if self.multipath.is_some() {
+            self.on_closing_timeouts(now);
+            self.abandon_silent_paths(now);
+            self.connection_ids().forget_retired(now);
+        }
         self.paths.on_pacing_timeout(now);
         self.streams.expire(now);
         self.streams.grant_by(now);
@@ -110,16 +128,19 @@ impl Connection {
         self.report_data_events(now);
     }
 
-    /// The loss timer or the probe timer, whichever runs.
-    fn on_recovery_timeout(&mut self, now: Instant) {
-        let timer = self.deadlines().loss_timer();
-        let Some(state) = timer.filter(|state| state.expires_at <= now) else {
-            return;
-        };
-        self.monitor.report_expired(now, state, &self.paths);
-        match state.timer {
-            LossTimer::TimeThreshold => self.on_loss_timeout(now, state.space),
-            LossTimer::Probe => self.on_probe_timeout(now, state.space),
+    /// The loss timer or the probe timer, whichever runs, of each path.
+    fn on_recovery_timeouts(&mut self, now: Instant) {
+        let mut left = self.paths.iter().count();
+        while left > 0
+            && let Some(state) = self.deadlines().loss_timer()
+            && state.expires_at <= now
+        {
+            left -= 1;
+            self.monitor.report_expired(now, state, &self.paths);
+            match state.timer {
+                LossTimer::TimeThreshold => self.on_loss_timeout(now, state.space),
+                LossTimer::Probe => self.on_probe_timeout(now, state.space),
+            }
         }
     }
 
@@ -158,7 +179,7 @@ impl Connection {
         true
     }
 
-    fn on_probe_timeout(&mut self, now: Instant, id: SpaceId) {
+    pub(super) fn on_probe_timeout(&mut self, now: Instant, id: SpaceId) {
         let rng = &mut self.identity.random.generator;
         let Some(path) = self.paths.path_for_mut(id) else {
             return;
@@ -172,6 +193,9 @@ impl Connection {
             count,
         };
         self.monitor.observe(now, &observation);
+        if let Some(multipath) = self.multipath.as_deref_mut().filter(|_| count == 1) {
+            multipath.records.of(path).first_pto = Some(now);
+        }
         if !id.is_data() {
             let copies = self.identity.config.handshake_pto_copies;
             self.establishment.speedup.request_copies(copies);
@@ -183,8 +207,19 @@ impl Connection {
             // They left in the same datagrams.
             fates.repeat_oldest(SpaceId::Data(path), usize::from(PROBES), &mut buffers.loss);
         }
-        fates.repeat_oldest(id, usize::from(PROBES), &mut buffers.loss);
+        // A path that falls silent holds up all that waits for its data, while others can carry them.
+        let has_other = (fates.paths.open()).any(|other| other.id != path && other.carries_data());
+        let repeated = if has_other {
+            usize::MAX
+        } else {
+            usize::from(PROBES)
+        };
+        fates.repeat_oldest(id, repeated, &mut buffers.loss);
         if id.is_data() {
+            self.streams.suspend_path(path, has_other);
+            if has_other {
+                self.datagrams.discard_path(path);
+            }
             self.control.repeat_limits();
         }
         if let Some(space) = self.paths.space_mut(id) {

@@ -1,17 +1,19 @@
 //! Packets out: which path sends next. The transmission context then chooses and writes the packets of a
 //! batch, and returns what it needs of others on the way.
 
-use swiftwater_units::Instant;
+use swiftwater_units::{ByteCount, Instant};
 use swiftwater_wire::ErrorCode;
 
+use crate::crypto::EncryptionLevel;
 use crate::error::{ConnectionError, TransportError};
 use crate::handshake::{KeysUnavailable, UpdateCause};
 use crate::lifecycle::Termination;
+use crate::multipath::AckRoute;
 use crate::observe::{Observation, Owner};
 use crate::policy::Occasion;
-use crate::policy_host::Waiting;
+use crate::policy_host::{Scheduled, Waiting};
 use crate::transmission::{Batch, BatchEnd};
-use crate::transmit::Transmit;
+use crate::transmit::{SocketId, Transmit};
 
 use super::Connection;
 
@@ -51,27 +53,43 @@ impl Connection {
         if let Some(transmit) = self.transmit_mtu_probe(now, buf) {
             return Some(transmit);
         }
-        let transmit = self.transmit_data(now, max_segments, buf);
+        let transmit = self.transmit_as_required(now, buf);
+        let transmit = transmit.or_else(|| self.transmit_data(now, max_segments, buf));
         if transmit.is_none() {
+            let waiting = ByteCount::new(self.streams.pending_bytes());
+            let is_flow_limited = self.streams.is_flow_limited();
+            self.paths.note_idle(now, waiting, is_flow_limited);
             self.report_idle(now);
         }
         transmit
     }
 
-    /// Like [`Connection::poll_transmit`], but writes only what leaves by other addresses than those in use: a
-    /// datagram with a PATH_CHALLENGE or PATH_RESPONSE frame for a candidate or previous path (RFC 9000,
-    /// section 9.1). For drivers whose socket of the path in use takes no datagrams at the moment;
-    /// everything else stays queued.
-    pub fn poll_transmit_off_path(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
-        if !self.lifecycle.is_open() || self.paths.are_numbers_exhausted() {
-            return None;
-        }
-        self.transmit_on_candidate(now, buf)
+    /// Like [`Connection::poll_transmit`], for drivers some of whose sockets take no datagrams at the moment:
+    /// nothing leaves on the paths that use the sockets in `blocked`. What other paths may carry leaves there,
+    /// and so do datagrams with a PATH_CHALLENGE or PATH_RESPONSE frame for a candidate or previous path (RFC
+    /// 9000, section 9.1); everything else stays queued.
+    pub fn poll_transmit_around(
+        &mut self,
+        now: Instant,
+        max_segments: usize,
+        buf: &mut [u8],
+        blocked: &[SocketId],
+    ) -> Option<Transmit> {
+        let transmit = if self.paths.block_sockets(blocked) {
+            self.poll_transmit(now, max_segments, buf)
+        } else if self.lifecycle.is_open() && !self.paths.are_numbers_exhausted() {
+            self.transmit_on_candidate(now, buf)
+        } else {
+            None
+        };
+        self.paths.block_sockets(&[]);
+        transmit
     }
 
     /// This end's close, if it is due.
     fn transmit_close(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
-        let (mut transmission, workspace) = self.transmission(now, self.paths.primary().id)?;
+        let path = self.paths.most_reliable().id;
+        let (mut transmission, workspace) = self.transmission(now, path)?;
         transmission.send_close(buf, workspace)
     }
 
@@ -100,6 +118,34 @@ impl Connection {
         self.unless_unprotected(now, sent)?
     }
 
+    /// A datagram with what must leave on a certain one of several paths, whatever the scheduler names:
+    /// acknowledgements, timeout probes, path validation.
+    fn transmit_as_required(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        let multipath = self.multipath.as_deref_mut()?;
+        let unproven = multipath.ack_path.choose(now, &self.paths);
+        let route = multipath.ack_route();
+        if let (AckRoute::One(_), Some(id)) = (route, unproven)
+            && let Some(path) = self.paths.get_mut(id)
+        {
+            path.space.ping = true;
+        }
+        if self.paths.is_single() {
+            return None;
+        }
+        let mut previous = None;
+        while let Some(id) =
+            self.paths
+                .next_with_requirement(now, |path| route.carrier(path), previous)
+        {
+            let scheduled = Scheduled::without_data(now, id);
+            if let Some(transmit) = self.transmit_on(now, &scheduled, 1, buf) {
+                return Some(transmit);
+            }
+            previous = Some(id);
+        }
+        None
+    }
+
     /// Datagrams on the path that the scheduler names.
     fn transmit_data(
         &mut self,
@@ -111,12 +157,29 @@ impl Connection {
             streams: &self.streams,
             control: &self.control,
             datagrams: &self.datagrams,
+            has_handshake_data: self.handshake.has_pending(EncryptionLevel::OneRtt),
         };
         let (paths, monitor) = (&mut self.paths, &mut self.monitor);
         let scheduled = self.policies.schedule(now, &waiting, paths, monitor);
+        // The path that is named while none has room may be one whose socket is blocked.
+        let path = self.paths.get(scheduled.path)?;
+        if self.paths.is_blocked(path) {
+            return None;
+        }
+        self.transmit_on(now, &scheduled, max_segments, buf)
+    }
+
+    /// Datagrams on one path.
+    fn transmit_on(
+        &mut self,
+        now: Instant,
+        scheduled: &Scheduled,
+        max_segments: usize,
+        buf: &mut [u8],
+    ) -> Option<Transmit> {
         let id = scheduled.path;
         let ecn = self.paths.get(id)?.network.ecn.mark();
-        let mut batch = Batch::new(buf, max_segments, &scheduled, ecn);
+        let mut batch = Batch::new(buf, max_segments, scheduled, ecn);
         loop {
             let (mut transmission, workspace) = self.transmission(now, id)?;
             match transmission.extend_batch(&mut batch, workspace) {

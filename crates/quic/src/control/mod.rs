@@ -29,7 +29,9 @@ use crate::control_values::frame_of;
 pub(crate) struct ControlPacket {
     /// When it is sent.
     pub(crate) sent_at: Instant,
-    /// Its number in the application's packet number space.
+    /// The path that it leaves on.
+    pub(crate) path: PathId,
+    /// Its number in the packet number space of that path.
     pub(crate) number: PacketNumber,
 }
 
@@ -41,6 +43,8 @@ pub(crate) struct BlockedReport {
     pub(crate) limit: u64,
     /// Smoothed round-trip time.
     pub(crate) smoothed_rtt: Duration,
+    /// Path whose packets `largest_acked` is about.
+    pub(crate) path: PathId,
     /// Largest packet number that the peer acknowledged.
     pub(crate) largest_acked: Option<PacketNumber>,
 }
@@ -154,16 +158,29 @@ impl Control {
         !self.queue.is_empty()
     }
 
+    /// Stops delivering what concerns only path `id`, except that it is abandoned.
+    pub(crate) fn cancel_path(&mut self, id: PathId) {
+        let of_path = |key: &ControlKey| match *key {
+            ControlKey::NewConnectionId(path, _)
+            | ControlKey::RetireConnectionId(path, _)
+            | ControlKey::PathStatus(path)
+            | ControlKey::PathCidsBlocked(path) => path == id,
+            _ => false,
+        };
+        self.entries.retain(|key, _| !of_path(key));
+        self.queue.retain(|key| !of_path(key));
+    }
+
     /// Retires the peer's connection ID with this sequence number.
     pub(crate) fn retire_connection_id(&mut self, path: PathId, sequence: u64) {
         let key = ControlKey::RetireConnectionId(path, sequence);
         self.set(key, ControlValue::Unit);
     }
 
-    /// `RETIRE_CONNECTION_ID` frames that are not acknowledged yet.
-    pub(crate) fn retirements(&self) -> usize {
-        let from = ControlKey::RetireConnectionId(PathId::ZERO, 0);
-        let to = ControlKey::RetireConnectionId(PathId::new(u32::MAX), u64::MAX);
+    /// `RETIRE_CONNECTION_ID` frames for a path that are not acknowledged yet.
+    pub(crate) fn retirements(&self, path: PathId) -> usize {
+        let from = ControlKey::RetireConnectionId(path, 0);
+        let to = ControlKey::RetireConnectionId(path, u64::MAX);
         self.entries.range(from..=to).count()
     }
 
@@ -177,7 +194,7 @@ impl Control {
                     key,
                     version: entry.version,
                 };
-                if !writer.carry(&frame_of(key, &entry.value), carried) {
+                if !writer.carry(&frame_of(key, &entry.value, packet.path), carried) {
                     return;
                 }
                 entry.pending = false;
@@ -217,7 +234,7 @@ impl Control {
             if entry.repetition.is_some() {
                 continue;
             }
-            let is_overtaken = report.largest_acked > Some(sent.number);
+            let is_overtaken = sent.path == report.path && report.largest_acked > Some(sent.number);
             let is_overdue = report.now.saturating_since(sent.sent_at) > rtt;
             let at = if is_overtaken || is_overdue {
                 report.now

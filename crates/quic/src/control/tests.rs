@@ -1,7 +1,8 @@
 //! Delivery and repetition of control values.
 
 use swiftwater_units::{Dir, StreamId};
-use swiftwater_wire::{Writer, frame};
+use swiftwater_wire::frame::types;
+use swiftwater_wire::{Reader, Writer, frame};
 
 use super::*;
 
@@ -18,6 +19,7 @@ fn send(control: &mut Control, at: Instant, number: u64) -> Vec<u32> {
     let mut carried = Vec::new();
     let mut writer = Writer::new(&mut buf);
     let packet = ControlPacket {
+        path: PathId::ZERO,
         sent_at: at,
         number: PacketNumber::new(number),
     };
@@ -32,11 +34,38 @@ fn send(control: &mut Control, at: Instant, number: u64) -> Vec<u32> {
     carried.iter().map(version).collect()
 }
 
+#[test]
+fn a_retirement_names_its_path_unless_the_packet_is_on_it() {
+    let (zero, one) = (PathId::ZERO, PathId::new(1));
+    for (path, sent_on, kind) in [
+        (zero, zero, types::RETIRE_CONNECTION_ID),
+        (zero, one, types::PATH_RETIRE_CONNECTION_ID),
+        (one, zero, types::PATH_RETIRE_CONNECTION_ID),
+    ] {
+        let mut control = Control::default();
+        control.retire_connection_id(path, 5);
+        let (mut buf, mut carried) = ([0; 100], Vec::new());
+        let mut writer = Writer::new(&mut buf);
+        let packet = ControlPacket {
+            path: sent_on,
+            sent_at: millis(0),
+            number: PacketNumber::new(0),
+        };
+        control.fill(
+            &mut FrameWriter::new(&mut writer, 100, &mut carried),
+            packet,
+        );
+        let written = Reader::new(&buf).varint();
+        assert_eq!(written.ok(), Some(kind), "{path} on {sent_on}");
+    }
+}
+
 fn report(now: Instant, limit: u64, largest_acked: Option<u64>) -> BlockedReport {
     BlockedReport {
         now,
         limit,
         smoothed_rtt: RTT,
+        path: PathId::ZERO,
         largest_acked: largest_acked.map(PacketNumber::new),
     }
 }
@@ -137,7 +166,12 @@ fn is_limit(key: ControlKey) -> bool {
         | ControlKey::StreamsBlocked(_)
         | ControlKey::NewToken
         | ControlKey::AckFrequency
-        | ControlKey::Feedback(_) => false,
+        | ControlKey::Feedback(_)
+        | ControlKey::PathAbandon(_)
+        | ControlKey::PathStatus(_)
+        | ControlKey::MaxPathId
+        | ControlKey::PathsBlocked
+        | ControlKey::PathCidsBlocked(_) => false,
     }
 }
 
@@ -157,6 +191,11 @@ fn the_range_of_limits_contains_every_limit_and_nothing_else() {
         ControlKey::NewToken,
         ControlKey::AckFrequency,
         ControlKey::Feedback(frame::FeedbackKind::new(1).unwrap()),
+        ControlKey::PathAbandon(first),
+        ControlKey::PathStatus(last),
+        ControlKey::MaxPathId,
+        ControlKey::PathsBlocked,
+        ControlKey::PathCidsBlocked(last),
     ];
     for dir in [Dir::Bi, Dir::Uni] {
         keys.extend([ControlKey::MaxStreams(dir), ControlKey::StreamsBlocked(dir)]);

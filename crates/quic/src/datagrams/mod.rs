@@ -161,6 +161,19 @@ impl Datagrams {
         self.queues.get().map_or(0, bytes) as u64
     }
 
+    /// Payload bytes that may leave on one path only, by path, one item for each datagram that waits.
+    pub(crate) fn waiting_for_paths(&self) -> impl Iterator<Item = (PathId, usize)> {
+        let queues = self.queues.get().into_iter();
+        queues.flat_map(|queues| queues.outgoing.assigned())
+    }
+
+    /// The path does not carry data any more: what was assigned to it may leave on any.
+    pub(crate) fn discard_path(&mut self, path: PathId) {
+        if let Some(queues) = self.queues.get_mut() {
+            queues.outgoing.release(path);
+        }
+    }
+
     /// The path shrank: drops what no packet with `room` bytes for frames can carry, and returns how
     /// many that were.
     pub(crate) fn drop_too_large(&mut self, room: usize) -> u64 {
@@ -200,17 +213,17 @@ impl Datagrams {
         self.totals
     }
 
-    /// True if datagrams wait to be sent.
-    pub(crate) fn has_pending(&self) -> bool {
-        (self.queues.get()).is_some_and(|queues| !queues.outgoing.is_empty())
+    /// True if datagrams wait that may leave on `path`.
+    pub(crate) fn has_pending_on(&self, path: PathId) -> bool {
+        (self.queues.get()).is_some_and(|queues| queues.outgoing.first(path).is_some())
     }
 
-    /// Whether datagrams, of which at least one waits, or streams of urgency `streams` (`None` if none can
-    /// send) go first.
-    pub(crate) fn next_sender(&mut self, streams: Option<u8>) -> NextSender {
+    /// Whether datagrams, of which at least one waits for `path`, or streams of urgency `streams` (`None` if
+    /// none can send) go first there.
+    pub(crate) fn next_sender(&mut self, streams: Option<u8>, path: PathId) -> NextSender {
         let share = self.starvation_share;
         let next = self.queues.get_mut().and_then(|queues| {
-            let datagrams = queues.outgoing.first_urgency();
+            let datagrams = queues.outgoing.first_urgency(path);
             queues.share.next(datagrams, streams, share)
         });
         next.unwrap_or_default()
@@ -223,18 +236,19 @@ impl Datagrams {
         }
     }
 
-    /// Writes the next datagram. One too large even for an empty packet (`room`), as after the path
+    /// Writes the next datagram for `path`. One too large even for an empty packet (`room`), as after the path
     /// shrank, is dropped, and so is one whose deadline has come.
     pub(crate) fn write_next(
         &mut self,
         now: Instant,
         writer: &mut FrameWriter<'_, '_>,
+        path: PathId,
         room: usize,
     ) -> WriteAttempt {
         let Some(queues) = self.queues.get_mut() else {
             return WriteAttempt::Done;
         };
-        let Some(queued) = queues.outgoing.first() else {
+        let Some(queued) = queues.outgoing.first(path) else {
             return WriteAttempt::Done;
         };
         let frame = Frame::Datagram { data: &queued.data };
@@ -257,7 +271,7 @@ impl Datagrams {
             queues.share.spend(NextSender::Datagrams, size);
             None
         };
-        if let Some(queued) = queues.outgoing.pop()
+        if let Some(queued) = queues.outgoing.pop(path)
             && let Some(fate) = fate
         {
             queues.record(queued.options.key, fate);

@@ -24,6 +24,9 @@ pub struct DatagramOptions {
     /// except that one turn in [`starvation_share`](crate::TransportConfig) goes to the others: datagrams
     /// without end don't starve streams, nor the other way round.
     pub urgency: u8,
+    /// The only path that it may leave on. If the path is not open or its probes go unanswered, now or while
+    /// the datagram waits, it may leave on any, as with `None` (the default).
+    pub path: Option<PathId>,
 }
 
 impl Default for DatagramOptions {
@@ -32,6 +35,7 @@ impl Default for DatagramOptions {
             key: None,
             deadline: None,
             urgency: 3,
+            path: None,
         }
     }
 }
@@ -41,6 +45,13 @@ impl DatagramOptions {
     #[must_use]
     pub const fn with_key(mut self, key: u64) -> Self {
         self.key = Some(key);
+        self
+    }
+
+    /// The same for one path.
+    #[must_use]
+    pub const fn with_path(mut self, path: PathId) -> Self {
+        self.path = Some(path);
         self
     }
 

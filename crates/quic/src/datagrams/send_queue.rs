@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use swiftwater_units::Instant;
+use swiftwater_units::{Instant, PathId};
 
 use super::{DatagramOptions, cost};
 use crate::policy::Priority;
@@ -25,6 +25,11 @@ impl QueuedDatagram {
             .deadline
             .is_some_and(|deadline| deadline <= now)
     }
+
+    /// True if it may leave on `path`; `None` means any path.
+    fn may_use(&self, path: Option<PathId>) -> bool {
+        self.options.path.is_none() || self.options.path == path
+    }
 }
 
 /// Datagrams that wait to be sent.
@@ -33,6 +38,8 @@ pub(super) struct SendQueue {
     by_urgency: [VecDeque<QueuedDatagram>; LEVELS],
     len: usize,
     bytes: usize,
+    /// Datagrams that may leave on one path only.
+    assigned: usize,
     /// No deadline is earlier. It may be that of a datagram that was sent since.
     next_deadline: Option<Instant>,
 }
@@ -57,22 +64,37 @@ impl SendQueue {
         self.next_deadline
     }
 
-    /// Urgency of the first datagram.
-    pub(super) fn first_urgency(&self) -> Option<u8> {
-        let at = self.by_urgency.iter().position(|queue| !queue.is_empty());
-        at.map(|urgency| urgency as u8)
+    /// Urgency and place of the datagram that leaves next on `path`, or next if it may leave on any.
+    fn find(&self, path: Option<PathId>) -> Option<(usize, usize)> {
+        if self.assigned == 0 {
+            let urgency = self.by_urgency.iter().position(|queue| !queue.is_empty());
+            return urgency.map(|urgency| (urgency, 0));
+        }
+        let mut queues = self.by_urgency.iter().enumerate();
+        queues.find_map(|(urgency, queue)| {
+            let at = queue.iter().position(|queued| queued.may_use(path));
+            at.map(|at| (urgency, at))
+        })
     }
 
-    /// The datagram to send next.
-    pub(super) fn first(&self) -> Option<&QueuedDatagram> {
-        self.by_urgency.iter().find_map(VecDeque::front)
+    /// Urgency of the datagram to send next on `path`.
+    pub(super) fn first_urgency(&self, path: PathId) -> Option<u8> {
+        self.find(Some(path)).map(|(urgency, _)| urgency as u8)
+    }
+
+    /// The datagram to send next on `path`.
+    pub(super) fn first(&self, path: PathId) -> Option<&QueuedDatagram> {
+        let (urgency, at) = self.find(Some(path))?;
+        self.by_urgency[urgency].get(at)
     }
 
     /// Takes it out.
-    pub(super) fn pop(&mut self) -> Option<QueuedDatagram> {
-        let queued = self.by_urgency.iter_mut().find_map(VecDeque::pop_front)?;
+    pub(super) fn pop(&mut self, path: PathId) -> Option<QueuedDatagram> {
+        let (urgency, at) = self.find(Some(path))?;
+        let queued = self.by_urgency[urgency].remove(at)?;
         self.len -= 1;
         self.bytes -= cost(&queued.data);
+        self.assigned -= usize::from(queued.options.path.is_some());
         if self.len == 0 {
             self.next_deadline = None;
         }
@@ -83,8 +105,29 @@ impl SendQueue {
     pub(super) fn push(&mut self, queued: QueuedDatagram) {
         self.len += 1;
         self.bytes += cost(&queued.data);
+        self.assigned += usize::from(queued.options.path.is_some());
         self.next_deadline = earlier(self.next_deadline, queued.options.deadline);
         self.by_urgency[usize::from(queued.options.level())].push_back(queued);
+    }
+
+    /// Payload bytes that may leave on one path only, by path, one item for each datagram.
+    pub(super) fn assigned(&self) -> impl Iterator<Item = (PathId, usize)> {
+        let queues = self.by_urgency.iter().filter(|_| self.assigned > 0);
+        let queued = queues.flatten();
+        queued.filter_map(|queued| Some((queued.options.path?, queued.data.len())))
+    }
+
+    /// What was assigned to `path` may leave on any.
+    pub(super) fn release(&mut self, path: PathId) {
+        if self.assigned == 0 {
+            return;
+        }
+        for queued in self.by_urgency.iter_mut().flatten() {
+            if queued.options.path == Some(path) {
+                queued.options.path = None;
+                self.assigned -= 1;
+            }
+        }
     }
 
     /// Takes out the datagrams that `keeps` is false for.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use swiftwater_wire::frame::MAX_STREAMS;
-use swiftwater_wire::{ConnectionId, TransportParameters, VarInt};
+use swiftwater_wire::{ConnectionId, MultipathVersion, TransportParameters, VarInt};
 
 use crate::ack_frequency;
 use crate::config::TransportConfig;
@@ -25,6 +25,12 @@ pub(super) fn local_parameters(
 ) -> TransportParameters {
     let stream_window = VarInt::saturating(config.stream_receive_window.get()).get();
     let max_ack_delay = config.max_ack_delay.min(ack_frequency::MAX_DECLARED);
+    // Paths are distinguished by connection IDs.
+    let multipath = config.multipath.filter(|_| !local_cid.is_empty());
+    let max_path_id = |version: MultipathVersion| {
+        let offered = multipath.filter(|multipath| multipath.versions.includes(version));
+        offered.map(|multipath| multipath.initial_max_path_id())
+    };
     TransportParameters {
         max_idle_timeout: config.max_idle_timeout.unwrap_or(Duration::ZERO),
         max_udp_payload_size: config
@@ -51,6 +57,8 @@ pub(super) fn local_parameters(
             .map_or(0, |size| VarInt::saturating(size).get()),
         max_feedback_size: feedback_exchange::accepted_size(config),
         grease_quic_bit: grease,
+        initial_max_path_id: max_path_id(MultipathVersion::Rfc10069),
+        initial_max_path_id_draft10: max_path_id(MultipathVersion::Draft10),
         ..TransportParameters::default()
     }
 }

@@ -2,7 +2,7 @@
 //! sections 7.4.1 and 12.5; RFC 9001, section 4.6).
 
 use swiftwater_units::Instant;
-use swiftwater_wire::{Frame, TransportParameters};
+use swiftwater_wire::{Frame, TransportParameters, frame};
 
 use crate::monitor::Monitor;
 use crate::observe::EarlyDataOutcome;
@@ -63,5 +63,11 @@ pub(crate) fn is_allowed(frame: &Frame<'_>) -> bool {
             | Frame::RetireConnectionId { .. }
             | Frame::HandshakeDone
             | Frame::Feedback(_)
+            | Frame::NewConnectionId(frame::NewConnectionId { path: Some(_), .. })
+            | Frame::PathAbandon { .. }
+            | Frame::PathStatus { .. }
+            | Frame::MaxPathId { .. }
+            | Frame::PathsBlocked { .. }
+            | Frame::PathCidsBlocked { .. }
     )
 }

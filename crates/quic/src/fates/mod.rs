@@ -3,7 +3,7 @@
 
 mod handshake_data;
 
-use swiftwater_units::{Instant, PacketNumber};
+use swiftwater_units::{Instant, PacketNumber, PathId};
 
 use crate::control::{Control, ControlKey};
 use crate::datagrams::Datagrams;
@@ -151,8 +151,10 @@ impl Fates<'_> {
             live_copies_defer_retransmission: reinjector.live_copies_defer_retransmission(),
         };
         let received = &mut space.received;
+        let mut has_acks_of_others = false;
         for carried in space.ledger.carried_by(number) {
             match carried {
+                Carried::Ack { path: of, .. } if of != path => has_acks_of_others = true,
                 Carried::Ack { largest, .. } if fate == Fate::Acked => {
                     received.on_ack_acked(largest);
                 }
@@ -176,6 +178,23 @@ impl Fates<'_> {
                     let parts = (&mut *self.streams, &mut *self.control, &mut *self.policies);
                     on_control_fate(parts, key, version, fate);
                 }
+            }
+        }
+        if has_acks_of_others && fate == Fate::Acked {
+            self.on_acks_of_others_acked(path, number);
+        }
+    }
+
+    /// Packet `number` of `path`, which acknowledged packets of other paths, is acknowledged.
+    fn on_acks_of_others_acked(&mut self, path: PathId, number: PacketNumber) {
+        let Some((carrier, _, mut others)) = self.paths.for_transmission(path) else {
+            return;
+        };
+        for carried in carrier.space.ledger.carried_by(number) {
+            if let Carried::Ack { path: of, largest } = carried
+                && let Some(other) = others.iter_mut().find(|other| other.id == of)
+            {
+                other.space.received.on_ack_acked(largest);
             }
         }
     }

@@ -202,7 +202,13 @@ impl KeyPhases {
                 ..Opened::plain(len)
             });
         }
-        let is_old = number.get() < phase_numbers.first_received;
+        let is_old = match phase_numbers.first_received {
+            // Nothing to compare with. This packet is of the previous phase as long as there may be such
+            // packets: an end waits for that time before it begins the next phase (section 6.5; over
+            // several paths, draft-ietf-quic-multipath-21, section 4.2: the longest of their times).
+            NONE => self.previous.is_some(),
+            first => number.get() < first,
+        };
         if let (true, Some(previous)) = (is_old, &self.previous) {
             let opened = previous.key.decrypt(path, number, header, payload);
             return opened

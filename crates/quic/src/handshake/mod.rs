@@ -9,11 +9,13 @@ mod negotiation;
 mod opening;
 #[cfg(test)]
 mod tests;
+mod version;
 
 pub(crate) use key_phases::{KeyPhaseNumbers, UpdateCause};
 pub(crate) use keys::{ActiveKeys, KeysUnavailable, OpenError, Opened, PacketName, Protection};
 pub(crate) use negotiation::{Negotiation, Restart};
 pub(crate) use opening::{Crypto, Grease, Opening, reserved_version};
+pub(crate) use version::Fit;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,14 +23,13 @@ use std::time::Duration;
 use swiftwater_units::Side;
 use swiftwater_wire::{ConnectionId, ErrorCode, TransportParameters};
 
-use crate::crypto::{
-    CryptoError, EncryptionLevel, Hello, Keys, NewKeys, Primitives, Session, SessionError,
-};
+use crate::crypto::{CryptoError, EncryptionLevel, Hello, Keys, NewKeys, Primitives, Session};
 use crate::error::TransportError;
 use crate::frame_writer::{Fate, FrameWriter};
 use crate::idle_memory::IdleMemory;
 
 use self::crypto_stream::CryptoStream;
+use self::version::no_session;
 
 /// What a step of the handshake brought about.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -41,19 +42,6 @@ pub(crate) struct Progress {
     pub(crate) completed: bool,
     /// The bytes were known already: the peer misses the answer to them.
     pub(crate) repeated: bool,
-}
-
-/// How a packet's version fits the connection.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Fit {
-    /// It is the connection's.
-    Current,
-    /// It isn't, but the packet may be opened with keys of that version.
-    Other,
-    /// It may become the connection's.
-    NotYet,
-    /// The packet is not of this connection.
-    Foreign,
 }
 
 /// The handshake and everything that depends on its keys.
@@ -223,21 +211,6 @@ impl Handshake {
         self.session.as_deref()
     }
 
-    /// The version of packets that this end sends.
-    pub(crate) fn version(&self) -> u32 {
-        self.negotiation.current()
-    }
-
-    /// The version of the client's first packets, and of its 0-RTT packets throughout.
-    pub(crate) fn original_version(&self) -> u32 {
-        self.negotiation.original()
-    }
-
-    /// The version, returned once, as soon as it can't change any more.
-    pub(crate) fn take_settled_version(&mut self) -> Option<u32> {
-        self.negotiation.take_settled()
-    }
-
     /// The peer's transport parameters, once its flight has arrived, and until the connection is first idle
     /// after the handshake.
     pub(crate) fn peer_parameters(&self) -> Option<&TransportParameters> {
@@ -315,97 +288,6 @@ impl Handshake {
         if let Some(session) = &mut self.session {
             session.settle();
         }
-    }
-
-    /// Derives new Initial keys after a Retry and sends the first flight again.
-    pub(crate) fn restart(&mut self, initial_keys_cid: ConnectionId) {
-        self.initial_keys_cid = initial_keys_cid;
-        self.other_initial = None;
-        self.initial_version = self.version();
-        let keys = self.initial_keys(self.initial_version);
-        self.protection.install_initial(keys);
-        self.stream(EncryptionLevel::Initial).send_all_again();
-    }
-
-    /// Decides about a Version Negotiation packet that offers `offered`. The caller follows a
-    /// [`Restart::With`] with [`Handshake::restart_in`].
-    pub(crate) fn on_version_negotiation(&mut self, offered: &[u32]) -> Restart {
-        self.negotiation.restart(offered)
-    }
-
-    /// Begins again with a session in `version`, towards `initial_keys_cid`.
-    pub(crate) fn restart_in(
-        &mut self,
-        version: u32,
-        initial_keys_cid: ConnectionId,
-    ) -> Result<(), TransportError> {
-        let Some(opening) = &self.opening else {
-            return Ok(());
-        };
-        self.session = Some(opening.start(version).map_err(no_session)?);
-        self.streams[EncryptionLevel::Initial as usize] = None;
-        self.restart(initial_keys_cid);
-        self.start().map(|_| ())
-    }
-
-    fn initial_keys(&self, version: u32) -> Keys {
-        self.primitives
-            .initial_keys(version, &self.initial_keys_cid, self.side)
-    }
-
-    /// How an Initial or Handshake packet of `version` fits.
-    pub(crate) fn fit(&self, level: EncryptionLevel, version: u32) -> Fit {
-        let negotiation = &self.negotiation;
-        if version == negotiation.current() && level != EncryptionLevel::ZeroRtt {
-            return Fit::Current;
-        }
-        let may_become = self.side.is_client() && negotiation.may_become(version);
-        let was = self.side.is_server() && version == negotiation.original();
-        match level {
-            EncryptionLevel::Initial if may_become || was => Fit::Other,
-            EncryptionLevel::Handshake if may_become => Fit::NotYet,
-            // They stay with the version that they begin with (RFC 9369, section 4.1).
-            EncryptionLevel::ZeroRtt if version == negotiation.original() => Fit::Current,
-            _ => Fit::Foreign,
-        }
-    }
-
-    /// Exchanges the Initial keys with those of `version`, until the next call.
-    pub(crate) fn exchange_initial(&mut self, version: u32) {
-        let keys = match self.other_initial.take() {
-            Some(other) if other.0 == version => other.1,
-            _ => self.initial_keys(version),
-        };
-        if let Some(former) = self.protection.replace_initial(keys) {
-            self.other_initial = Some(Box::new((self.initial_version, former)));
-            self.initial_version = version;
-        }
-    }
-
-    /// The server chose `version`, as a packet of it shows that could be opened (RFC 9369, section
-    /// 4.1). The keys are exchanged already.
-    pub(crate) fn follow_server(&mut self, version: u32) -> Result<(), TransportError> {
-        if let Some(session) = &mut self.session {
-            session.set_version(version).map_err(no_session)?;
-        }
-        self.negotiation.settle(version);
-        self.other_initial = None;
-        Ok(())
-    }
-
-    /// True if `packet`, a Retry with its tag, answers this end's Initial to `original_dst_cid` (RFC 9001,
-    /// section 5.8).
-    pub(crate) fn retry_is_authentic(
-        &self,
-        original_dst_cid: &ConnectionId,
-        packet: &[u8],
-    ) -> bool {
-        let Some((body, tag)) = packet.split_last_chunk::<16>() else {
-            return false;
-        };
-        self.primitives
-            .retry_tag(self.version(), original_dst_cid, body)
-            == *tag
     }
 
     /// Lets the session write its first flight (client).
@@ -609,8 +491,4 @@ impl Handshake {
     fn stream(&mut self, level: EncryptionLevel) -> &mut CryptoStream {
         self.streams[level as usize].get_or_insert_default()
     }
-}
-
-fn no_session(error: SessionError) -> TransportError {
-    TransportError::new(ErrorCode::INTERNAL_ERROR, error.0)
 }

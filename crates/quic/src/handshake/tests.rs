@@ -1,9 +1,12 @@
-//! Limits on the use of keys (RFC 9001, section 6.6), with keys that wear out quickly.
+//! Limits on the use of keys (RFC 9001, section 6.6), with keys that wear out quickly; and key phases over
+//! several paths.
 
-use swiftwater_units::{PacketNumber, PathId};
+use std::time::Duration;
+
+use swiftwater_units::{Instant, PacketNumber, PathId};
 
 use super::key_phases::{KeyPhaseNumbers, UpdateCause};
-use super::keys::{ActiveKeys, KeysUnavailable, OpenError, PacketName, Protection};
+use super::keys::{ActiveKeys, KeysUnavailable, OpenError, Opened, PacketName, Protection};
 use crate::crypto::{
     ApplicationKeys, CryptoError, EncryptionLevel, HeaderKey, KeyPair, Keys, PacketKey,
 };
@@ -100,6 +103,18 @@ impl Subject {
             3,
             &mut packet,
         )
+    }
+
+    /// Opens a 1-RTT packet with this key-phase bit that arrives on the path with these numbers.
+    fn open_on(
+        &mut self,
+        phase_numbers: &mut KeyPhaseNumbers,
+        number: u64,
+        key_phase: bool,
+    ) -> Result<Opened, OpenError> {
+        let mut keys = ActiveKeys::new(&mut self.protection).unwrap();
+        let name = name(ONE_RTT, number);
+        keys.open(name, phase_numbers, key_phase, &[], &mut [0; 20])
     }
 
     fn open(&mut self, level: EncryptionLevel, number: u64, last: u8) -> Option<OpenError> {
@@ -213,6 +228,30 @@ fn without_keys_of_its_level_a_packet_is_not_protected() {
         subject.seal(EncryptionLevel::Initial, 0),
         Err(KeysUnavailable)
     );
+}
+
+/// A path in reserve receives nothing while keys are updated.
+#[test]
+fn a_path_without_packets_of_the_current_phase_follows_an_update() {
+    let mut subject = Subject::new();
+    let [mut active, mut reserve] = [KeyPhaseNumbers::default(); 2];
+    assert!(!subject.open_on(&mut active, 9, false).unwrap().key_updated);
+    subject.seal(ONE_RTT, 0).unwrap();
+    subject.update();
+    subject.seal(ONE_RTT, 1).unwrap();
+    let opened = subject.open_on(&mut active, 10, true).unwrap();
+    assert!(opened.phase_confirmed);
+    let later = Instant::ZERO + Duration::from_secs(1);
+    subject.protection.confirm_phase(later);
+    // While there may be packets of the previous phase it is one of them, then one of the next.
+    let opened = subject.open_on(&mut reserve, 3, false).unwrap();
+    assert!(!opened.key_updated);
+    subject.protection.expire_previous(later);
+    let opened = subject.open_on(&mut reserve, 4, false).unwrap();
+    assert!(opened.key_updated);
+    // On the other path its number shows that it is too late.
+    let late = subject.open_on(&mut active, 8, false);
+    assert_eq!(late.err(), Some(OpenError::KeyUpdate));
 }
 
 #[test]

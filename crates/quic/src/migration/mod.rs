@@ -24,6 +24,7 @@ use crate::monitor::Monitor;
 use crate::observe::Observation;
 use crate::outbox::Outbox;
 use crate::path::{Address, CandidatePath, PathState, Role, Switch};
+use crate::policy::PathPhase;
 
 /// Probe timeouts for which the previous path is kept: late packets and challenges still come.
 const PREVIOUS_PATH_PTOS: u32 = 3;
@@ -53,6 +54,8 @@ pub(crate) struct MigrationFacts {
     pub(crate) has_switched: bool,
     pub(crate) moved: Option<Moved>,
     pub(crate) failure: Option<PathFailure>,
+    /// The addresses in use carry full datagrams both ways.
+    pub(crate) works: bool,
 }
 
 /// Which end has moved to a validated address.
@@ -128,7 +131,24 @@ impl Migration<'_> {
         let (from, to) = (previous.address, self.path.network.address);
         self.monitor
             .observe(self.now, &Observation::PathChanged { from, to });
+        self.continue_opening();
         previous
+    }
+
+    /// A path that is being opened has moved (draft-ietf-quic-multipath-21, section 3.1.3): the addresses in use
+    /// now decide whether it works. They may have answered before the path moved there.
+    fn continue_opening(&mut self) {
+        let pto = self.probing_pto();
+        let network = &mut self.path.network;
+        let is_undecided = network.validation.is_running() || !network.amplification.is_validated();
+        if self.path.phase != PathPhase::Validating || is_undecided {
+            return;
+        }
+        if network.validation.failures() == 0 {
+            self.facts.works = true;
+        } else {
+            network.validation.start(pto);
+        }
     }
 
     /// Starts the validation of candidate path `at`.
@@ -169,7 +189,10 @@ impl Migration<'_> {
         };
         let path = candidate.address;
         if candidate.role == Role::Chosen {
-            self.outbox.event(Event::MigrationFailed { path });
+            self.outbox.event(Event::MigrationFailed {
+                path: self.path.id,
+                address: path,
+            });
         }
         self.monitor
             .observe(self.now, &Observation::PathFailed { path });

@@ -4,6 +4,7 @@
 use crate::events::Event;
 use crate::observe::Observation;
 use crate::path::{AckedDatagramSize, Address, Answered, Role};
+use crate::policy::PathPhase;
 
 use super::{Arrival, Migration, Moved, PathFailure};
 
@@ -16,11 +17,7 @@ impl Migration<'_> {
     /// A PATH_CHALLENGE arrived. It is echoed on the path that it came from, and nowhere else
     /// (section 8.2.2).
     pub(crate) fn on_challenge(&mut self, data: [u8; 8], packet: &Arrival) {
-        let rtt = self.path.recovery.rtt().smoothed;
         let network = &mut self.path.network;
-        if !network.path_response_limit.admit(self.now, rtt) {
-            return self.monitor.dropped(self.now, "too many challenges");
-        }
         if network.responses_to(&packet.address).is_none() {
             self.add_probed(packet);
         }
@@ -53,7 +50,10 @@ impl Migration<'_> {
         if answered.complete {
             network.candidates.expire_previous(expiry);
         }
-        if self.identity.side.is_server() {
+        self.facts.works = answered.complete;
+        if self.path.phase == PathPhase::Validating {
+            // It has not moved, it is new.
+        } else if self.identity.side.is_server() {
             if !was_validated {
                 self.facts.moved = Some(Moved::Peer(address.remote));
             }
@@ -147,13 +147,23 @@ impl Migration<'_> {
         let previous = network.candidates.in_role(Role::Previous);
         self.monitor
             .observe(self.now, &Observation::PathFailed { path });
-        if is_client {
-            self.outbox.event(Event::MigrationFailed { path });
+        let is_opening = self.path.phase == PathPhase::Validating;
+        if is_opening && !acked.is_any() {
+            // It never worked: its identifier is used up (draft-ietf-quic-multipath-21, section 3.1.2).
+            self.facts.failure = Some(PathFailure::Unreachable);
+            return;
+        }
+        if is_client && !is_opening {
+            self.outbox.event(Event::MigrationFailed {
+                path: self.path.id,
+                address: path,
+            });
         }
         if is_known && acked.is_full() {
             // Only the answers were lost: what the path must carry, it does.
             let expiry = self.now + self.linger();
             self.path.network.candidates.expire_previous(expiry);
+            self.facts.works = true;
         } else if is_known && acked.is_any() && may_be_chance {
             self.validate_full_size_again();
         } else if is_known && !acked.is_any() {

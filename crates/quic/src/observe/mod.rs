@@ -2,7 +2,7 @@
 
 mod states;
 
-pub use states::{DatagramFate, EarlyDataOutcome, EcnState, Purpose, ResetCause};
+pub use states::{DatagramFate, EarlyDataOutcome, EcnState, PathStage, Purpose, ResetCause};
 
 use std::fmt;
 use std::sync::Arc;
@@ -324,6 +324,24 @@ pub enum Observation<'a> {
         from: PathAddress,
         /// The path in use.
         to: PathAddress,
+    },
+    /// A path of a connection with several came to another stage of its life.
+    PathProgress {
+        /// The path.
+        path: PathId,
+        /// Its ends.
+        address: PathAddress,
+        /// The stage that it came to.
+        stage: PathStage,
+    },
+    /// An end declared how it means to use a path (`PATH_STATUS_AVAILABLE`, `PATH_STATUS_BACKUP`).
+    PathStatusDeclared {
+        /// The path.
+        path: PathId,
+        /// Which end.
+        owner: Owner,
+        /// True for backup.
+        backup: bool,
     },
     /// A connection ID of the peer came into use in the place of another.
     ConnectionIdUsed {

@@ -2,6 +2,8 @@
 //!
 //! They live here so that observation depends on no part of the protocol.
 
+use swiftwater_wire::ErrorCode;
+
 /// What a path does with ECN marks, as far as it is known (RFC 9000, appendix A.4).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
@@ -17,6 +19,23 @@ pub enum EcnState {
     /// off: nothing is marked.
     #[default]
     Failed,
+}
+
+/// A stage in the life of a path, in a connection with several.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum PathStage {
+    /// It is opened; its addresses are being validated.
+    Opened,
+    /// It carries data.
+    Active,
+    /// It is abandoned, and carries late packets at most.
+    Abandoned {
+        /// The code of the first `PATH_ABANDON`.
+        error: ErrorCode,
+        /// The peer was the first to abandon it.
+        by_peer: bool,
+    },
 }
 
 /// What became of early data.

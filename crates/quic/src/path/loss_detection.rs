@@ -128,6 +128,7 @@ impl LossDetection<'_> {
             .on_ack_batch(context.now, acked, lost, persistent, ecn, rng);
         self.set_episode(facts, episode);
         self.update_datagram_size(context.now, facts);
+        self.recovery.on_acknowledged(context.now);
         if context.resets_pto {
             self.recovery.reset_pto_count();
         }

@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use crate::idle_memory::IdleMemory;
 
 use super::{
-    AckedDatagramSize, Address, Amplification, CandidatePaths, Ecn, Mtu, PathResponseLimit,
-    PathResponses, Spin, Validation,
+    AckedDatagramSize, Address, Amplification, CandidatePaths, Ecn, Mtu, PathResponses, Spin,
+    Validation,
 };
 
 /// The addresses of a path in use, and what is known of the network between them.
@@ -19,8 +19,6 @@ pub(crate) struct NetworkPath {
     pub(crate) validation: Validation,
     pub(crate) ecn: Ecn,
     pub(crate) spin: Spin,
-    /// Limits the responses, those on candidate paths included.
-    pub(crate) path_response_limit: PathResponseLimit,
     /// Data of the peer's challenges that are to be echoed.
     pub(crate) responses: PathResponses,
     /// Addresses that are probed, and those in use before.
@@ -95,7 +93,6 @@ impl IdleMemory for NetworkPath {
             validation: _,
             ecn: _,
             spin: _,
-            path_response_limit: _,
             responses,
             candidates: _,
             mtu: _,

@@ -1,7 +1,8 @@
 //! How many challenges are answered (RFC 9000, section 8.2.2).
 //!
 //! An answer is a datagram of 1200 bytes that does not wait for the congestion window, and a few bytes
-//! ask for it. Path validation sends one challenge per probe timeout; more than that is a flood.
+//! ask for it. Path validation sends two challenges per probe timeout; much more than that is a flood. The limit is one
+//! of the connection: with one for each path, a peer would get more answers for opening more paths.
 
 use std::time::Duration;
 
@@ -21,7 +22,8 @@ pub(crate) struct PathResponseLimit {
 }
 
 impl PathResponseLimit {
-    /// A challenge arrived; true if it is to be answered. `rtt` is what a round trip takes.
+    /// A challenge arrived; true if it is to be answered. `rtt` is what a round trip takes on
+    /// its path; a round lasts as long as one on the path of its first challenge.
     pub(crate) fn admit(&mut self, now: Instant, rtt: Duration) -> bool {
         if self.round_ends.is_none_or(|end| end <= now) {
             self.round_ends = Some(now + rtt.max(MIN_ROUND));

@@ -1,5 +1,8 @@
 //! The paths of a connection by identifier, and all packet number spaces: those of the paths, and
 //! those of the handshake, whose packets travel on the initial path (RFC 9000, section 12.3).
+//!
+//! What several paths mean for sending is in `sending`, their connection IDs together in `connection_ids`; which
+//! identifiers there may be, and when paths open and end, is in `multipath`.
 
 use std::time::Duration;
 
@@ -7,9 +10,12 @@ use swiftwater_units::{Instant, PacketNumber, PathId};
 use swiftwater_wire::{ConnectionId, ResetToken};
 
 use crate::idle_memory::IdleMemory;
+use crate::lazy_box::LazyBox;
+use crate::policy::PathPhase;
 use crate::space::{HandshakeSpaces, Space, SpaceId};
 
-use super::{Address, LossDetection, PathState};
+use super::further::FurtherPaths;
+use super::{Address, LossDetection, OtherPaths, PathResponseLimit, PathState};
 
 /// Packets that answer a peer which acknowledges nothing, at most.
 const MAX_UNACKNOWLEDGED_RUN: u32 = 4096;
@@ -20,10 +26,12 @@ const MAX_UNACKNOWLEDGED_RUN_IN_HANDSHAKE: u32 = 256;
 #[derive(Debug)]
 pub(crate) struct PathSet {
     handshake_spaces: HandshakeSpaces,
-    /// The path with the smallest identifier; a connection has at least one path.
-    primary: PathState,
-    /// Further paths, sorted by identifier.
-    others: Vec<PathState>,
+    /// The open path with the smallest identifier; a connection has at least one path.
+    pub(super) primary: PathState,
+    /// Limits the responses on all paths, those on candidate paths included.
+    response_limit: PathResponseLimit,
+    /// Most connections have one path.
+    pub(super) further: LazyBox<FurtherPaths>,
 }
 
 impl PathSet {
@@ -32,17 +40,14 @@ impl PathSet {
         Self {
             handshake_spaces: HandshakeSpaces::new(),
             primary: initial,
-            others: Vec::new(),
+            response_limit: PathResponseLimit::default(),
+            further: LazyBox::default(),
         }
     }
 
-    /// The path that calls without a path mean: the one with the smallest identifier.
+    /// The path that calls without a path mean: the open one with the smallest identifier.
     pub(crate) fn primary(&self) -> &PathState {
         &self.primary
-    }
-
-    pub(crate) fn primary_mut(&mut self) -> &mut PathState {
-        &mut self.primary
     }
 
     /// The path of the handshake, on which packets of the Initial and Handshake spaces travel (path ID 0).
@@ -59,39 +64,110 @@ impl PathSet {
         if self.primary.id == id {
             return Some(&self.primary);
         }
-        self.others.iter().find(|path| path.id == id)
+        self.others().iter().find(|path| path.id == id)
     }
 
     pub(crate) fn get_mut(&mut self, id: PathId) -> Option<&mut PathState> {
         if self.primary.id == id {
             return Some(&mut self.primary);
         }
-        self.others.iter_mut().find(|path| path.id == id)
+        (self.others_mut().iter_mut()).find(|path| path.id == id)
     }
 
+    pub(super) fn others(&self) -> &[PathState] {
+        self.further.get().map_or(&[], |further| &further.opened)
+    }
+
+    pub(super) fn others_mut(&mut self) -> &mut [PathState] {
+        (self.further.get_mut()).map_or(&mut [], |further| &mut further.opened)
+    }
+
+    /// Every path that was opened: the open ones by identifier, then those that are being closed.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &PathState> + Clone {
-        std::iter::once(&self.primary).chain(&self.others)
+        std::iter::once(&self.primary).chain(self.others())
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut PathState> {
-        std::iter::once(&mut self.primary).chain(&mut self.others)
+        let others = (self.further.get_mut()).map_or(&mut [][..], |further| &mut further.opened);
+        std::iter::once(&mut self.primary).chain(others)
+    }
+
+    /// Every path that was opened, with whether its socket is blocked.
+    pub(super) fn for_each_mut(&mut self, mut act: impl FnMut(&mut PathState, bool)) {
+        let Some(further) = self.further.get_mut() else {
+            return act(&mut self.primary, false);
+        };
+        let blocked = &further.blocked_sockets;
+        for path in std::iter::once(&mut self.primary).chain(&mut further.opened) {
+            let is_blocked = blocked.contains(&path.network.address.local.socket);
+            act(path, is_blocked);
+        }
+    }
+
+    /// The paths that are not being closed, by identifier.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &PathState> + Clone {
+        self.iter().filter(|path| !path.is_closing())
+    }
+
+    /// True if there is one path, which is the case unless multipath was negotiated and used.
+    #[inline]
+    pub(crate) fn is_single(&self) -> bool {
+        self.others().is_empty()
+    }
+
+    /// Adds a path that has just been opened.
+    pub(crate) fn insert(&mut self, path: PathState) {
+        self.further.need().opened.push(path);
+        self.sort();
+    }
+
+    /// Takes a path out; `None` if it is not open or the last one.
+    pub(crate) fn remove(&mut self, id: PathId) -> Option<PathState> {
+        let primary_id = self.primary.id;
+        let opened = &mut self.further.get_mut()?.opened;
+        if primary_id == id {
+            let next = opened.iter().position(|path| !path.is_closing())?;
+            return Some(std::mem::replace(&mut self.primary, opened.remove(next)));
+        }
+        let at = opened.iter().position(|path| path.id == id)?;
+        Some(opened.remove(at))
+    }
+
+    /// Puts the paths in order after one was added or began to close.
+    pub(crate) fn sort(&mut self) {
+        let Some(further) = self.further.get_mut() else {
+            return;
+        };
+        let order = |path: &PathState| (path.is_closing(), path.id);
+        further.opened.sort_by_key(order);
+        if let Some(first) = further.opened.first_mut()
+            && order(first) < order(&self.primary)
+        {
+            std::mem::swap(first, &mut self.primary);
+            further.opened.sort_by_key(order);
+        }
     }
 
     /// Counts a received datagram's bytes for the anti-amplification limit of the path that they came
     /// on; false if there is none.
     pub(crate) fn on_datagram(&mut self, from: &Address, len: usize) -> bool {
-        let mut others = self.others.iter_mut();
-        self.primary.network.on_datagram(from, len)
-            || others.any(|path| path.network.on_datagram(from, len))
+        let mut is_known = self.primary.network.on_datagram(from, len);
+        for path in self.others_mut() {
+            is_known |= path.network.on_datagram(from, len);
+        }
+        is_known
     }
 
     /// The path that a packet to `cid` belongs to: connection IDs are issued for one path each. With one
     /// path every packet is its own, those of the handshake among them, which clients send to
-    /// connection IDs of their choice.
-    pub(crate) fn path_of(&self, cid: &ConnectionId) -> PathId {
-        let mut others = self.others.iter();
-        let owner = others.find(|path| path.cids.local.is_active(cid));
-        owner.map_or(self.primary.id, |path| path.id)
+    /// connection IDs of their choice. `None` if it is no ID of an open path.
+    pub(crate) fn path_of(&self, cid: &ConnectionId) -> Option<PathId> {
+        if self.further.get().is_none() {
+            return Some(self.primary.id);
+        }
+        let mut paths = self.iter();
+        let owner = paths.find(|path| path.cids.local.accepts(cid));
+        owner.map(|path| path.id)
     }
 
     /// True if `token` is a stateless reset token of the peer's (RFC 9000, section 10.3.1).
@@ -192,7 +268,7 @@ impl PathSet {
     /// that candidate path.
     pub(crate) fn candidate_to_validate(&self) -> Option<(PathId, usize)> {
         let at = |path: &PathState| path.network.candidates.next_to_send();
-        self.iter().find_map(|path| Some((path.id, at(path)?)))
+        self.open().find_map(|path| Some((path.id, at(path)?)))
     }
 
     /// The first path with an MTU probe to send now, and the size of that probe; see
@@ -203,9 +279,14 @@ impl PathSet {
         waiting: u64,
         room: usize,
     ) -> Option<(PathId, u16)> {
-        let size = |path: &mut PathState| path.mtu_probe_to_send(now, waiting, room);
-        self.iter_mut()
-            .find_map(|path| Some((path.id, size(path)?)))
+        let mut probe = None;
+        self.for_each_mut(|path, is_blocked| {
+            if probe.is_none() && path.phase == PathPhase::Active && !is_blocked {
+                let size = path.mtu_probe_to_send(now, waiting, room);
+                probe = size.map(|size| (path.id, size));
+            }
+        });
+        probe
     }
 
     /// Data that the pacer or the scheduler has held back until now may go.
@@ -221,6 +302,12 @@ impl PathSet {
             .find_map(|path| Some((path.id, path.network.mtu.on_timeout(now)?)))
     }
 
+    /// A challenge arrived on path `id`; true if it is to be answered.
+    pub(crate) fn admit_challenge(&mut self, now: Instant, id: PathId) -> bool {
+        let rtt = self.get(id).map(|path| path.recovery.rtt().smoothed);
+        rtt.is_some_and(|rtt| self.response_limit.admit(now, rtt))
+    }
+
     /// The path that sent the challenge which a response with this data answers.
     pub(crate) fn challenged_with(&self, data: [u8; 8]) -> Option<PathId> {
         let mut paths = self.iter();
@@ -230,23 +317,28 @@ impl PathSet {
 
     /// The next path after `previous`, or the first one, on which something is being validated.
     pub(crate) fn next_in_validation(&self, previous: Option<PathId>) -> Option<PathId> {
-        let mut paths = self.iter();
+        let mut paths = self.open();
         let is_next = |path: &&PathState| previous.is_none_or(|previous| path.id > previous);
         let path = paths.find(|path| is_next(path) && path.network.awaits_validation());
         path.map(|path| path.id)
     }
 
-    /// A path, and the spaces of the handshake beside it.
-    pub(crate) fn with_handshake_spaces(
+    /// A path, the spaces of the handshake, and the other paths.
+    #[inline]
+    pub(crate) fn for_transmission(
         &mut self,
         id: PathId,
-    ) -> Option<(&mut PathState, &mut HandshakeSpaces)> {
-        let path = if self.primary.id == id {
-            &mut self.primary
-        } else {
-            self.others.iter_mut().find(|path| path.id == id)?
-        };
-        Some((path, &mut self.handshake_spaces))
+    ) -> Option<(&mut PathState, &mut HandshakeSpaces, OtherPaths<'_>)> {
+        let spaces = &mut self.handshake_spaces;
+        let others = (self.further.get_mut()).map_or(&mut [][..], |further| &mut further.opened);
+        if self.primary.id == id {
+            return Some((&mut self.primary, spaces, OtherPaths::all(others)));
+        }
+        let at = others.iter().position(|path| path.id == id)?;
+        let (before, rest) = others.split_at_mut(at);
+        let (path, after) = rest.split_first_mut()?;
+        let others = OtherPaths::around(&mut self.primary, before, after);
+        Some((path, spaces, others))
     }
 
     /// Ends the space of an encryption level that is over (RFC 9001, section 4.9): what is in flight in
@@ -308,12 +400,13 @@ impl IdleMemory for PathSet {
         let Self {
             handshake_spaces,
             primary,
-            others,
+            response_limit: _,
+            further,
         } = self;
         handshake_spaces.release_idle_memory();
         primary.release_idle_memory();
-        for path in others {
-            path.release_idle_memory();
+        if let Some(further) = further.get_mut() {
+            further.release_idle_memory();
         }
     }
 }
@@ -329,13 +422,7 @@ mod tests {
 
     use super::*;
     use crate::config::TransportConfig;
-    use crate::handshake::KeyPhaseNumbers;
-    use crate::path::{
-        AckedDatagramSize, Amplification, CandidatePaths, Ecn, LocalCids, Mtu, NetworkPath,
-        PathCids, PathResponseLimit, PathResponses, RemoteCids, Spin, Validation,
-    };
-    use crate::policy::PathPreference;
-    use crate::recovery::PathRecovery;
+    use crate::path::{Amplification, LocalCids, NewPath, RemoteCids};
     use crate::transmit::LocalAddress;
 
     const UNKNOWN: PathId = PathId::new(7);
@@ -343,45 +430,27 @@ mod tests {
     fn path(id: PathId) -> PathState {
         let config = Arc::new(TransportConfig::default());
         let rng = &mut ChaCha20Rng::seed_from_u64(1);
-        let remote = SocketAddr::from(([192, 0, 2, 1], 443));
         let cid = ConnectionId::new(&[1; 8]).unwrap_or_default();
-        let recovery = PathRecovery::new(Instant::ZERO, id, &config, 1_200, rng);
-        PathState {
+        let new = NewPath {
             id,
-            network: NetworkPath {
-                address: Address {
-                    remote,
-                    local: LocalAddress::default(),
-                },
-                amplification: Amplification::validated(),
-                validation: Validation::default(),
-                ecn: Ecn::new(config.ecn, recovery.controller().ecn_codepoint()),
-                spin: Spin::new(Side::Client, config.spin_bit),
-                path_response_limit: PathResponseLimit::default(),
-                responses: PathResponses::default(),
-                candidates: CandidatePaths::default(),
-                mtu: Mtu::new(&config, 1_200, remote.ip()),
-                acked_datagram_size: AckedDatagramSize::default(),
+            side: Side::Client,
+            config: &config,
+            address: Address {
+                remote: SocketAddr::from(([192, 0, 2, 1], 443)),
+                local: LocalAddress::default(),
             },
-            cids: PathCids {
-                local: LocalCids::new(cid),
-                remote: RemoteCids::new(cid, 2),
-                last_dst_cid: cid,
-                needs_fresh_remote: false,
-            },
-            space: Space::new(),
-            key_phase_numbers: KeyPhaseNumbers::default(),
-            recovery,
-            pacing_until: None,
-            last_received: None,
-            preference: PathPreference::default(),
-        }
+            amplification: Amplification::validated(),
+            local_cids: LocalCids::new(cid),
+            remote_cids: RemoteCids::new(cid, 2),
+            phase: PathPhase::Active,
+        };
+        PathState::new(Instant::ZERO, new, rng)
     }
 
     #[test]
     fn a_path_that_is_not_open_is_not_found() {
         let mut paths = PathSet::new(path(PathId::ZERO));
-        paths.others.push(path(PathId::new(3)));
+        paths.insert(path(PathId::new(3)));
         for id in [PathId::ZERO, PathId::new(3)] {
             let space = SpaceId::Data(id);
             assert_eq!(paths.get(id).map(|path| path.id), Some(id));
@@ -393,22 +462,23 @@ mod tests {
                 paths.loss_detection(space).map(|detection| detection.id),
                 Some(space)
             );
-            let found = paths.with_handshake_spaces(id);
-            assert_eq!(found.map(|(path, _)| path.id), Some(id));
+            let found = paths.for_transmission(id);
+            assert_eq!(found.map(|(path, ..)| path.id), Some(id));
         }
         let space = SpaceId::Data(UNKNOWN);
         assert!(paths.get(UNKNOWN).is_none() && paths.get_mut(UNKNOWN).is_none());
         assert!(paths.path_for(space).is_none() && paths.path_for_mut(space).is_none());
         assert!(paths.space(space).is_none() && paths.space_mut(space).is_none());
         assert!(paths.loss_detection(space).is_none());
-        assert!(paths.with_handshake_spaces(UNKNOWN).is_none());
+        assert!(paths.for_transmission(UNKNOWN).is_none());
     }
 
     #[test]
     fn paths_in_validation_follow_in_the_order_of_their_identifiers() {
         let ids = [PathId::ZERO, PathId::new(3), PathId::new(5)];
         let mut paths = PathSet::new(path(ids[0]));
-        paths.others.extend([path(ids[1]), path(ids[2])]);
+        paths.insert(path(ids[1]));
+        paths.insert(path(ids[2]));
         assert_eq!(paths.next_in_validation(None), None);
         for id in [ids[2], ids[0]] {
             let path = paths.get_mut(id).expect("the path is open");
@@ -423,7 +493,7 @@ mod tests {
     fn a_response_belongs_to_the_path_that_sent_the_challenge() {
         let (data, other) = ([7; 8], PathId::new(3));
         let mut paths = PathSet::new(path(PathId::ZERO));
-        paths.others.push(path(other));
+        paths.insert(path(other));
         for path in paths.iter_mut() {
             path.network.validation.start(Duration::from_millis(100));
         }

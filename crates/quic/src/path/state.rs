@@ -6,21 +6,26 @@
 //! sent.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand_core::Rng;
 use swiftwater_congestion::LossCause;
-use swiftwater_units::{Instant, PacketNumber, PathId};
+use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, Side};
 use swiftwater_wire::ResetToken;
 
+use crate::config::TransportConfig;
 use crate::crypto::EncryptionLevel;
 use crate::handshake::{Handshake, KeyPhaseNumbers};
 use crate::idle_memory::IdleMemory;
-use crate::policy::{PathPhase, PathPreference, PathView};
+use crate::policy::{PathPhase, PathPreference, PathStatus, PathView};
 use crate::recovery::{LostRecord, PathRecovery};
 use crate::space::Space;
 
-use super::{MtuState, NetworkPath, PathCids};
+use super::{
+    AckedDatagramSize, Address, Amplification, CandidatePaths, Ecn, LocalCids, Mtu, MtuState,
+    NetworkPath, PathCids, PathResponses, RemoteCids, Spin, Validation,
+};
 
 /// Longest packet number on the wire, bytes (RFC 9000, section 17.1).
 const MAX_PACKET_NUMBER_LEN: usize = 4;
@@ -61,11 +66,88 @@ pub(crate) struct PathState {
     pub(crate) pacing_until: Option<Instant>,
     /// When the last packet was received on the path; `None` before the first.
     pub(crate) last_received: Option<Instant>,
+    /// Bytes received in authenticated packets.
+    pub(crate) received_bytes: ByteCount,
     /// What the application prefers, for schedulers.
     pub(crate) preference: PathPreference,
+    /// What the peer announced.
+    pub(crate) peer_status: PathStatus,
+    /// How far the path has come, as far as it does not depend on the validation of an address that it
+    /// moved to.
+    pub(crate) phase: PathPhase,
+}
+
+/// What a path starts from.
+pub(crate) struct NewPath<'a> {
+    pub(crate) id: PathId,
+    pub(crate) side: Side,
+    pub(crate) config: &'a Arc<TransportConfig>,
+    pub(crate) address: Address,
+    pub(crate) amplification: Amplification,
+    pub(crate) local_cids: LocalCids,
+    pub(crate) remote_cids: RemoteCids,
+    pub(crate) phase: PathPhase,
 }
 
 impl PathState {
+    /// A path on which nothing was sent or received.
+    pub(crate) fn new(now: Instant, new: NewPath<'_>, rng: &mut dyn Rng) -> Self {
+        let NewPath { id, config, .. } = new;
+        let mtu = Mtu::new(
+            config,
+            config.initial_max_datagram_size,
+            new.address.remote.ip(),
+        );
+        let recovery = PathRecovery::new(now, id, config, mtu.current(), rng);
+        Self {
+            id,
+            network: NetworkPath {
+                address: new.address,
+                amplification: new.amplification,
+                validation: Validation::default(),
+                ecn: Ecn::new(config.ecn, recovery.controller().ecn_codepoint()),
+                spin: Spin::new(new.side, config.spin_bit),
+                responses: PathResponses::default(),
+                candidates: CandidatePaths::default(),
+                mtu,
+                acked_datagram_size: AckedDatagramSize::default(),
+            },
+            cids: PathCids {
+                last_dst_cid: new.local_cids.first(),
+                local: new.local_cids,
+                remote: new.remote_cids,
+                needs_fresh_remote: false,
+            },
+            space: Space::new(),
+            key_phase_numbers: KeyPhaseNumbers::default(),
+            recovery,
+            pacing_until: None,
+            last_received: None,
+            received_bytes: ByteCount::ZERO,
+            preference: PathPreference::default(),
+            peer_status: PathStatus::default(),
+            phase: new.phase,
+        }
+    }
+
+    /// True once either end has abandoned the path.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.phase == PathPhase::Closing
+    }
+
+    /// True if data may be sent on the path: it is open, and the peer's address is validated.
+    pub(crate) fn carries_data(&self) -> bool {
+        self.phase == PathPhase::Active && self.network.amplification.is_validated()
+    }
+
+    /// When something was last received or acknowledged on the path, or an ack-eliciting packet sent.
+    pub(crate) fn last_activity(&self) -> Instant {
+        let sent = self.space.ledger.last_eliciting_sent_at();
+        let others = self.last_received.max(sent);
+        let awaited_since = self.recovery.awaited_since();
+        others.map_or(awaited_since, |at| at.max(awaited_since))
+    }
+
     /// The probe timeout of 1-RTT packets, without back-off (RFC 9002, section 6.2.1).
     pub(crate) fn pto(&self, max_ack_delay: Duration) -> Duration {
         self.recovery.pto_base() + max_ack_delay
@@ -83,12 +165,6 @@ impl PathState {
         self.room_beside(header, handshake, level)
     }
 
-    /// Bytes for frames in a full 1-RTT packet.
-    pub(crate) fn one_rtt_room(&self, handshake: &Handshake) -> usize {
-        let header = short_header(self.cids.remote.current().len());
-        self.room_beside(header, handshake, EncryptionLevel::OneRtt)
-    }
-
     fn room_beside(&self, header: usize, handshake: &Handshake, level: EncryptionLevel) -> usize {
         let tag_len = handshake.keys().tag_len(level).max(USUAL_TAG_LEN);
         usize::from(self.network.mtu.current()).saturating_sub(header + tag_len)
@@ -96,6 +172,9 @@ impl PathState {
 
     /// When something is to be done on this path, loss detection and acknowledgements left out.
     pub(crate) fn deadline(&self) -> Option<Instant> {
+        if self.is_closing() {
+            return None;
+        }
         let deadlines = [
             self.pacing_until,
             self.network.validation.timeout(),
@@ -178,11 +257,13 @@ impl PathState {
         let (rtt, totals) = (recovery.rtt(), recovery.stats());
         let sent = totals.sent_packets.get();
         let lost = totals.lost_packets.saturating_sub(totals.spurious_packets);
+        let is_answered = rtt.has_sample && recovery.bytes_in_flight().is_zero();
+        let last_acked = is_answered.then(|| recovery.awaited_since());
         PathView {
-            phase: if self.network.amplification.is_validated() {
-                PathPhase::Active
-            } else {
+            phase: if self.phase == PathPhase::Active && !self.carries_data() {
                 PathPhase::Validating
+            } else {
+                self.phase
             },
             has_rtt_sample: rtt.has_sample,
             smoothed_rtt: rtt.smoothed,
@@ -198,7 +279,9 @@ impl PathState {
             pto_count: recovery.pto_count(),
             mtu: self.network.mtu.current(),
             last_received: self.last_received,
+            last_confirmed: self.last_received.max(last_acked),
             local_status: self.preference.status,
+            peer_status: self.peer_status,
             cost: self.preference.cost,
             ..PathView::builder(self.id).build()
         }
@@ -216,7 +299,10 @@ impl IdleMemory for PathState {
             recovery,
             pacing_until: _,
             last_received: _,
+            received_bytes: _,
             preference: _,
+            peer_status: _,
+            phase: _,
         } = self;
         network.release_idle_memory();
         cids.release_idle_memory();

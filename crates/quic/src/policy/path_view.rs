@@ -85,6 +85,9 @@ pub struct PathView {
     pub mtu: u16,
     /// When the last packet was received on the path; `None` before the first.
     pub last_received: Option<Instant>,
+    /// When the path was last known to work: the time of `last_received`, or while nothing is in flight that of the last
+    /// acknowledgement of a packet sent on it, on whichever path it came, if that is later; `None` before either.
+    pub last_confirmed: Option<Instant>,
     /// What a byte costs on the path, in units of the application's choice
     /// ([`PathPreference::cost`]); 0 is free.
     pub cost: u32,
@@ -114,6 +117,7 @@ impl PathView {
             pto_count: 0,
             mtu: 1_200,
             last_received: None,
+            last_confirmed: None,
             cost: 0,
         })
     }
@@ -202,6 +206,8 @@ setters! {
     mtu: u16,
     /// Sets [`PathView::last_received`].
     last_received: Option<Instant>,
+    /// Sets [`PathView::last_confirmed`].
+    last_confirmed: Option<Instant>,
     /// Sets [`PathView::cost`].
     cost: u32,
 }

@@ -53,7 +53,7 @@ impl CopyDemand {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Demand<'a> {
-    /// True if control frames wait.
+    /// True if control frames wait, or ends of streams without data.
     pub control: bool,
     /// Payload of DATAGRAM frames.
     pub datagram_bytes: ByteCount,
@@ -204,8 +204,8 @@ pub trait Scheduler: Send + fmt::Debug {
     /// The choice for the next datagram. `paths` is never empty and sorted by identifier.
     fn next(&mut self, now: Instant, paths: &[PathView], demand: &Demand<'_>) -> PathDecision;
 
-    /// A datagram of `bytes` left on `path` after [`PathDecision::Path`]; `bytes` may be more or less
-    /// than what was permitted.
+    /// A datagram of `bytes` left on `path`: after [`PathDecision::Path`], of which `bytes` may be more or less than
+    /// what was permitted, or without a decision, such as acknowledgements and probes.
     fn on_sent(&mut self, _now: Instant, _path: PathId, _bytes: ByteCount) {}
 
     /// Path `path` became usable, or ceased to be.

@@ -1,7 +1,7 @@
 //! What an authenticated packet proves, whatever its frames are (RFC 9000, sections 7.2 and 8.1), and its
 //! record for acknowledgement (section 13.2).
 
-use swiftwater_units::Side;
+use swiftwater_units::{ByteCount, Side};
 use swiftwater_wire::PartialHeader;
 
 use crate::crypto::EncryptionLevel;
@@ -24,6 +24,7 @@ impl Reception<'_> {
         self.monitor.stats.packets_received += 1.into();
         if let Some(path) = self.paths.get_mut(origin.path) {
             path.last_received = Some(self.now);
+            path.received_bytes += ByteCount::new(packet.size as u64);
         }
         let observation = Observation::PacketReceived {
             path: origin.path,

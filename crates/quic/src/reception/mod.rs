@@ -35,6 +35,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) dst_cid: ConnectionId,
     /// The path that this connection ID belongs to.
     pub(crate) path: PathId,
+    /// The path is open only because this packet came, and only if the packet is authentic.
+    pub(crate) opens_path: bool,
     /// When its datagram arrived: before now if it had to wait for its keys.
     pub(crate) received_at: Instant,
 }

@@ -93,6 +93,8 @@ pub(crate) struct RecoveryStats {
     pub(crate) sent_packets: PacketCount,
     /// Stream bytes among them that had been sent before.
     pub(crate) retransmitted: ByteCount,
+    /// Of these, copies of what was still in flight.
+    pub(crate) copies: ByteCount,
     /// Bytes of them acknowledged, late acknowledgements included.
     pub(crate) delivered: ByteCount,
     /// Bytes declared lost; not lowered when a loss turns out to be spurious.

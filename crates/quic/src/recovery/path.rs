@@ -42,6 +42,9 @@ pub(crate) struct PathRecovery {
     /// When a packet was last sent, acknowledged or declared lost; `None` before the first.
     pub(super) active_at: Option<Instant>,
     pub(super) pto_count: u32,
+    /// Since when the peer's next acknowledgement has been awaited: the last one, the last probe timeout, or
+    /// the first packet sent with nothing in flight.
+    pub(super) awaited_since: Instant,
     /// Increases of the peer's ECN counts not reported to the controller yet.
     pub(super) unreported_ecn: EcnCounts,
     /// The last delivery-rate sample.
@@ -76,6 +79,7 @@ impl PathRecovery {
             inflight: ByteCount::ZERO,
             active_at: None,
             pto_count: 0,
+            awaited_since: now,
             unreported_ecn: EcnCounts::default(),
             delivery_rate: None,
             stats: RecoveryStats::default(),
@@ -134,6 +138,7 @@ impl PathRecovery {
             episodes,
             stats: self.stats,
             pto_count: 0,
+            awaited_since: now,
             unreported_ecn: EcnCounts::default(),
             ..old
         };
@@ -207,6 +212,9 @@ impl PathRecovery {
         let snapshot =
             self.sampler
                 .on_sent(now, before, bytes.get(), is_probe, self.episodes.period());
+        if before.is_zero() {
+            self.awaited_since = now;
+        }
         self.inflight += bytes;
         self.active_at = Some(now);
         self.rounds.on_sent(bytes.get());
@@ -335,6 +343,11 @@ impl PathRecovery {
         &*self.controller
     }
 
+    /// Scales the growth of the window in congestion avoidance, see [`Controller::set_growth_scale`].
+    pub(crate) fn set_growth_scale(&mut self, scale: f64) {
+        self.controller.set_growth_scale(scale);
+    }
+
     /// The rate of the last delivery-rate sample.
     pub(crate) fn delivery_rate(&self) -> Option<Bandwidth> {
         self.delivery_rate
@@ -345,9 +358,11 @@ impl PathRecovery {
         self.sampler.is_app_limited()
     }
 
-    /// Of what was sent last, `bytes` stream bytes had been sent before.
-    pub(crate) fn on_retransmitted(&mut self, bytes: u64) {
+    /// Of what was sent last, `bytes` stream bytes had been sent before, and `copies` of these were still in
+    /// flight.
+    pub(crate) fn on_retransmitted(&mut self, bytes: u64, copies: u64) {
         self.stats.retransmitted += ByteCount::new(bytes);
+        self.stats.copies += ByteCount::new(copies);
     }
 
     pub(crate) fn stats(&self) -> RecoveryStats {
@@ -388,6 +403,7 @@ impl IdleMemory for PathRecovery {
             inflight: _,
             active_at: _,
             pto_count: _,
+            awaited_since: _,
             unreported_ecn: _,
             delivery_rate: _,
             stats: _,

@@ -108,6 +108,16 @@ impl PathRecovery {
             .saturating_mul(self.settings.config.persistent_congestion_threshold)
     }
 
+    /// Packets of the path were acknowledged.
+    pub(crate) fn on_acknowledged(&mut self, now: Instant) {
+        self.awaited_since = now;
+    }
+
+    /// Since when the peer's next acknowledgement has been awaited, if anything is in flight.
+    pub(crate) fn awaited_since(&self) -> Instant {
+        self.awaited_since
+    }
+
     /// Probe timeouts since the last acknowledgement.
     pub(crate) fn pto_count(&self) -> u32 {
         self.pto_count
@@ -116,6 +126,7 @@ impl PathRecovery {
     /// The probe timeout expired.
     pub(crate) fn on_pto(&mut self, now: Instant, rng: &mut dyn Rng) {
         self.pto_count = self.pto_count.saturating_add(1);
+        self.awaited_since = now;
         self.stats.pto_count = self.stats.pto_count.saturating_add(1);
         self.controller
             .on_pto(now, self.pto_count, &mut self.settings.env(rng));

@@ -3,15 +3,17 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use swiftwater_units::StreamId;
+use swiftwater_units::{PathId, StreamId};
 
 use super::Streams;
 use super::chunk_pool::ChunkPool;
 use super::expiry::Expiries;
+use super::path_affinity::PathAffinities;
 use super::send_stream::SendHalf;
 use super::stream_scheduler::{Permitted, QueueMembership, ScheduledStream, StreamScheduler};
 use crate::config::TransportConfig;
 use crate::idle_memory::IdleMemory;
+use crate::lazy_box::LazyBox;
 
 /// The contribution of one sending half to the totals and to the queues.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,8 +36,22 @@ impl SendTotals {
         }
     }
 
+    /// Adds the contribution of another half.
+    pub(super) fn add(&mut self, other: Self) {
+        self.held += other.held;
+        self.unsent += other.unsent;
+        self.lost += other.lost;
+    }
+
+    /// Takes back what [`SendTotals::add`] added.
+    pub(super) fn subtract(&mut self, other: Self) {
+        self.held -= other.held;
+        self.unsent -= other.unsent;
+        self.lost -= other.lost;
+    }
+
     /// The queues that the half belongs in.
-    fn queues(&self) -> QueueMembership {
+    pub(super) fn queues(&self) -> QueueMembership {
         QueueMembership {
             retransmissions: self.retransmits,
             new_data: self.unsent > 0,
@@ -46,7 +62,10 @@ impl SendTotals {
 /// Sending state of the connection.
 #[derive(Debug)]
 pub(super) struct ConnectionSend {
+    /// Streams for any path.
     pub(super) scheduler: StreamScheduler,
+    /// Streams for certain paths.
+    pub(super) affinities: LazyBox<PathAffinities>,
     pub(super) expiries: Expiries,
     pub(super) pool: ChunkPool,
     pub(super) totals: SendTotals,
@@ -69,6 +88,7 @@ impl ConnectionSend {
     pub(super) fn new(config: &TransportConfig) -> Self {
         Self {
             scheduler: StreamScheduler::new(config.starvation_share),
+            affinities: LazyBox::default(),
             expiries: Expiries::default(),
             pool: ChunkPool::default(),
             totals: SendTotals::default(),
@@ -98,7 +118,7 @@ impl ConnectionSend {
 
     /// The stream of `key` is closed.
     pub(super) fn discard(&mut self, key: u32) {
-        self.scheduler.discard(key);
+        self.scheduler_of(key).discard(key);
         self.limited_streams.remove(&key);
     }
 
@@ -120,16 +140,36 @@ impl ConnectionSend {
 
     /// True if data wait for the connection's limit.
     pub(super) fn is_blocked(&self) -> bool {
-        self.scheduler.has_new_data() && self.credit() == 0
+        let has_new_data = || {
+            self.scheduler.has_new_data() || (self.assigned()).any(|of| of.scheduler.has_new_data())
+        };
+        self.credit() == 0 && has_new_data()
     }
 
-    /// The stream that sends next, and what: of `permitted` kinds.
-    pub(super) fn next(&self, permitted: Permitted) -> Option<ScheduledStream> {
+    /// The stream that sends next on `path`, and what: of `permitted` kinds. Without a path: of those
+    /// that may leave on any.
+    pub(super) fn next(
+        &self,
+        permitted: Permitted,
+        path: Option<PathId>,
+    ) -> Option<ScheduledStream> {
         let permitted = Permitted {
             new_data: permitted.new_data && self.credit() > 0,
             ..permitted
         };
-        self.scheduler.next(permitted)
+        if self.affinities.get().is_none() {
+            return self.scheduler.next(permitted);
+        }
+        let next = |scheduler: &StreamScheduler| scheduler.next(permitted);
+        let all = self.schedulers_on(path).filter_map(next);
+        // Of equal urgency, what may leave on this path only.
+        all.reduce(|first, next| {
+            if next.urgency() <= first.urgency() {
+                next
+            } else {
+                first
+            }
+        })
     }
 
     /// Brings totals and queues up to date after a change of the half of `key`.
@@ -142,19 +182,23 @@ impl ConnectionSend {
         send: &SendHalf,
     ) {
         let after = SendTotals::of(send);
-        self.totals.held = self.totals.held - before.held + after.held;
-        self.totals.unsent = self.totals.unsent - before.unsent + after.unsent;
-        self.totals.lost = self.totals.lost - before.lost + after.lost;
+        self.totals.subtract(before);
+        self.totals.add(after);
+        let assigned = (self.affinities.get_mut()).and_then(|affinities| affinities.of_key(key));
+        if let Some(of) = assigned {
+            of.totals.subtract(before);
+            of.totals.add(after);
+        }
         let queues = after.queues();
         if queues != before.queues() {
-            self.scheduler.set(key, id, rank, queues);
+            self.set_queues(key, id, rank, queues);
         }
     }
 
     /// The stream `id` of `key` has another rank from now on.
     pub(super) fn set_rank(&mut self, key: u32, id: StreamId, rank: u8, send: &SendHalf) {
         let queues = SendTotals::of(send).queues();
-        self.scheduler.set(key, id, rank, queues);
+        self.set_queues(key, id, rank, queues);
     }
 }
 
@@ -162,6 +206,7 @@ impl IdleMemory for ConnectionSend {
     fn release_idle_memory(&mut self) {
         let Self {
             scheduler,
+            affinities,
             expiries: _,
             pool,
             totals: _,
@@ -174,6 +219,9 @@ impl IdleMemory for ConnectionSend {
             waiting,
         } = self;
         scheduler.release_idle_memory();
+        if let Some(affinities) = affinities.get_mut() {
+            affinities.release_idle_memory();
+        }
         pool.release_idle_memory();
         waiting.shrink_to_fit();
     }

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use swiftwater_units::{Instant, StreamId};
+use swiftwater_units::{Instant, PathId, StreamId};
 use swiftwater_wire::frame;
 
+use super::path_affinity::StreamsOfPath;
 use super::send_buffer::Piece;
 use super::send_room::is_reserve_low;
 use super::stream_scheduler::{Permitted, ScheduledStream, Transmission};
@@ -33,19 +34,29 @@ pub(crate) struct StreamDemand {
 }
 
 impl Streams {
-    /// True if [`Streams::fill`] has something to write.
+    /// True if streams have something to send, on whichever path.
     pub(crate) fn can_send(&self) -> bool {
-        self.outgoing.scheduler.has_any(self.outgoing.credit() > 0)
+        let (outgoing, has_credit) = (&self.outgoing, self.outgoing.credit() > 0);
+        outgoing.scheduler.has_any(has_credit)
+            || (outgoing.assigned()).any(|of| of.scheduler.has_any(has_credit))
     }
 
-    /// Urgency of the stream that sends next, 0 to 7; `None` if none can send.
-    pub(crate) fn next_urgency(&self) -> Option<u8> {
-        Some(self.outgoing.next(Permitted::ALL)?.urgency())
+    /// True if [`Streams::fill`] has something to write on `path`.
+    pub(crate) fn can_send_on(&self, path: PathId) -> bool {
+        let (outgoing, has_credit) = (&self.outgoing, self.outgoing.credit() > 0);
+        let may_send = |of: &StreamsOfPath| of.may_use(path) && of.scheduler.has_any(has_credit);
+        outgoing.scheduler.has_any(has_credit) || outgoing.assigned().any(may_send)
     }
 
-    /// The range that is sent next, with its hints; `None` if none can be sent.
+    /// Urgency of the stream that sends next on `path`, 0 to 7; `None` if none can send.
+    pub(crate) fn next_urgency(&self, path: PathId) -> Option<u8> {
+        let next = self.outgoing.next(Permitted::ALL, Some(path))?;
+        Some(next.urgency())
+    }
+
+    /// The range for any path that is sent next, with its hints; `None` if none can be sent.
     pub(crate) fn next_demand(&self) -> Option<StreamDemand> {
-        let next = self.outgoing.next(Permitted::ALL)?;
+        let next = self.outgoing.next(Permitted::ALL, None)?;
         let stream = self.slab.get(next.key)?.id;
         let piece = self.next_piece(next.transmission, next.key)?;
         let hints = self.hints_of(stream, piece.offset..piece.offset + piece.len as u64);
@@ -62,16 +73,21 @@ impl Streams {
         self.outgoing.totals.lost + self.outgoing.totals.unsent.min(self.outgoing.credit())
     }
 
+    /// Those of [`Streams::pending_bytes`] that are new, without `excluded` of the bytes that were never sent.
+    pub(crate) fn pending_new_bytes(&self, excluded: u64) -> u64 {
+        (self.outgoing.totals.unsent - excluded).min(self.outgoing.credit())
+    }
+
     /// Those of [`Streams::pending_bytes`] that were lost.
     pub(crate) fn pending_retransmission_bytes(&self) -> u64 {
         self.outgoing.totals.lost
     }
 
-    /// Writes STREAM frames until room, data or credit ends. An empty packet of any permitted size
-    /// always has room for one.
-    pub(crate) fn fill(&mut self, writer: &mut FrameWriter<'_, '_>) {
+    /// Writes STREAM frames of a packet on `path` until room, data or credit ends. An empty packet of any
+    /// permitted size always has room for one.
+    pub(crate) fn fill(&mut self, writer: &mut FrameWriter<'_, '_>, path: PathId) {
         let mut permitted = Permitted::ALL;
-        while let Some(next) = self.outgoing.next(permitted) {
+        while let Some(next) = self.outgoing.next(permitted, Some(path)) {
             if self.fill_once(writer, next) {
                 if writer.remaining() < MIN_FRAME {
                     break;
@@ -91,8 +107,8 @@ impl Streams {
 
     /// Writes STREAM frames with lost bytes, as long as these are first in the order of sending, until
     /// room or they end.
-    pub(crate) fn fill_retransmissions(&mut self, writer: &mut FrameWriter<'_, '_>) {
-        while let Some(next) = self.outgoing.next(Permitted::ALL)
+    pub(crate) fn fill_retransmissions(&mut self, writer: &mut FrameWriter<'_, '_>, path: PathId) {
+        while let Some(next) = self.outgoing.next(Permitted::ALL, Some(path))
             && next.transmission == Transmission::Retransmission
         {
             if !self.fill_once(writer, next) {
@@ -124,7 +140,7 @@ impl Streams {
         } else {
             self.outgoing.sent += len;
         }
-        self.outgoing.scheduler.spend(next, len);
+        self.outgoing.scheduler_of(key).spend(next, len);
         // A bare FIN has no history to be kept.
         let purpose = if is_retransmission && piece.len > 0 {
             Purpose::Retransmission
@@ -187,6 +203,7 @@ impl Streams {
                 return from - range.start;
             };
             self.stats.retransmitted_bytes += piece.len as u64;
+            self.stats.copied_bytes += piece.len as u64;
             self.write_piece(writer, key, piece, Purpose::Replica);
             from = piece.offset + piece.len as u64;
             if piece.fin || from >= range.end {

@@ -38,6 +38,7 @@ mod frame_input;
 mod frame_output;
 mod handles;
 mod idle_memory;
+mod path_affinity;
 mod range_hints;
 mod range_history;
 mod receive_window;
@@ -135,6 +136,8 @@ pub(crate) struct StreamsStats {
     pub(crate) new_bytes: u64,
     /// Bytes of STREAM frames sent again, after a loss or as copies.
     pub(crate) retransmitted_bytes: u64,
+    /// Of these, copies of what was still in flight.
+    pub(crate) copied_bytes: u64,
     /// Bytes of STREAM frames received, duplicates included.
     pub(crate) received_bytes: u64,
     /// Streams that were reset here, wholly or in part.

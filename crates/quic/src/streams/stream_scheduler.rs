@@ -94,6 +94,11 @@ impl StreamScheduler {
         }
     }
 
+    /// See [`TransportConfig::starvation_share`](crate::TransportConfig::starvation_share).
+    pub(super) fn share(&self) -> u32 {
+        self.share
+    }
+
     /// True if a stream has new bytes.
     pub(super) fn has_new_data(&self) -> bool {
         !self.new_data.is_empty()

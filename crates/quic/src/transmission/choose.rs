@@ -159,9 +159,9 @@ impl Transmission<'_> {
     /// True if control frames, datagrams or stream bytes wait.
     #[inline]
     fn has_application_data(&self) -> bool {
-        self.streams.can_send()
+        self.streams.can_send_on(self.path.id)
             || self.control.has_pending()
-            || self.datagrams.has_pending()
+            || self.datagrams.has_pending_on(self.path.id)
             || self.policies.has_copy_for(self.path.id)
             || self.policies.has_urgent_feedback()
     }
@@ -192,10 +192,13 @@ impl Transmission<'_> {
         let data = full || validation;
         // Acknowledgements of handshake packets are coalesced with whatever is sent.
         let is_coalesced = !plan.is_empty() && level != EncryptionLevel::OneRtt;
-        let acks = || {
-            level != EncryptionLevel::ZeroRtt
-                && (space.received.ack_is_due(self.now)
-                    || (is_coalesced && space.received.has_unacked()))
+        let acks = || match level {
+            EncryptionLevel::OneRtt => self.ack_is_due(),
+            EncryptionLevel::ZeroRtt => false,
+            EncryptionLevel::Initial | EncryptionLevel::Handshake => {
+                space.received.ack_is_due(self.now)
+                    || (is_coalesced && space.received.has_unacked())
+            }
         };
         if !data && !acks() {
             return;

@@ -1,6 +1,8 @@
 //! Copies of stream data that the re-injector asked for: which of them a packet carries, by target and
 //! rank.
 
+use swiftwater_units::PathId;
+
 use crate::frame_writer::FrameWriter;
 use crate::policy::{Rank, Reinjection, Rejection, RejectionReason};
 use crate::streams::Streams;
@@ -21,12 +23,12 @@ pub(super) enum Position {
 
 impl Position {
     /// True if a copy of `rank` has its place here.
-    fn admits(self, rank: Rank, streams: &Streams) -> bool {
+    fn admits(self, rank: Rank, streams: &Streams, path: PathId) -> bool {
         let yields_to_streams = || match rank {
             Rank::WithPriority(priority) => streams
-                .next_urgency()
+                .next_urgency(path)
                 .is_some_and(|urgency| urgency < priority.urgency),
-            _ => streams.can_send(),
+            _ => streams.can_send_on(path),
         };
         match (self, rank) {
             (Self::First | Self::BeforeNewData, Rank::First)
@@ -60,7 +62,9 @@ impl Transmission<'_> {
             && let Some(&copy) = self.policies.reinjections.get(at)
         {
             untried -= 1;
-            if !copy.target.permits(self.path.id) || !position.admits(copy.rank, self.streams) {
+            if !copy.target.permits(self.path.id)
+                || !position.admits(copy.rank, self.streams, self.path.id)
+            {
                 at += 1;
                 continue;
             }

@@ -1,13 +1,14 @@
 //! The order of frames in a packet: acknowledgements, path validation, handshake, control, then
 //! datagrams and streams by urgency.
 
-use swiftwater_wire::{Frame, frame};
+use swiftwater_wire::Frame;
 
 use crate::control::ControlPacket;
 use crate::crypto::EncryptionLevel;
 use crate::datagram_size::MIN_INITIAL_SIZE;
 use crate::datagrams::{NextSender, WriteAttempt};
-use crate::frame_writer::{Carried, FrameWriter};
+use crate::frame_writer::FrameWriter;
+use crate::path::PathState;
 use crate::streams::Priority;
 
 use super::Transmission;
@@ -26,7 +27,7 @@ impl Transmission<'_> {
             self.fill_one_rtt(packet, writer);
         } else {
             if packet.level != EncryptionLevel::ZeroRtt {
-                self.fill_ack(packet, writer);
+                self.fill_acks(packet, writer);
             }
             if packet.data {
                 self.fill_before_one_rtt(packet, writer);
@@ -42,7 +43,7 @@ impl Transmission<'_> {
     }
 
     fn fill_one_rtt(&mut self, packet: Packet, writer: &mut FrameWriter<'_, '_>) {
-        self.fill_ack(packet, writer);
+        self.fill_acks(packet, writer);
         if let Some(feedback) = &mut self.policies.feedback {
             feedback.fill(self.control, writer);
         }
@@ -62,7 +63,10 @@ impl Transmission<'_> {
         if let Some(feedback) = &mut self.policies.feedback {
             feedback.fill_control(self.control);
         }
-        self.fill_application(writer);
+        // What a timeout probe of one path repeats may leave on the others.
+        if !packet.probe || !self.others.iter().any(PathState::carries_data) {
+            self.fill_application(writer);
+        }
         self.fill_ping(packet, writer);
     }
 
@@ -86,43 +90,6 @@ impl Transmission<'_> {
         }
         if writer.is_ack_eliciting() {
             space.ping = false;
-        }
-    }
-
-    fn fill_ack(&mut self, packet: Packet, writer: &mut FrameWriter<'_, '_>) {
-        let (now, level, path) = (self.now, packet.level, self.path.id);
-        let exponent = self.identity.config.ack_delay_exponent;
-        let Some(space) = self.space_mut(level) else {
-            return;
-        };
-        // A packet that elicits an acknowledgement repeats this end's: the last ACK may have been lost, and the
-        // peer backs off while it waits for it. Not in Initial and Handshake packets: their ACKs carry no
-        // delay, so a late one would look like a long round trip.
-        let asks = packet.data && (packet.probe || space.ping);
-        let repeats = asks && level == EncryptionLevel::OneRtt;
-        let received = &mut space.received;
-        let Some(largest) = received.largest() else {
-            return;
-        };
-        if !received.has_unacked() && !repeats {
-            return;
-        }
-        let delay = match level {
-            EncryptionLevel::OneRtt => (received.ack_delay(now).as_micros() as u64) >> exponent,
-            _ => 0,
-        };
-        let room = writer.remaining();
-        let written = frame::write_ack(
-            writer.raw(),
-            None,
-            received.ranges(),
-            delay,
-            received.ecn(),
-            room,
-        );
-        if let Some(ranges) = written {
-            received.on_ack_sent(ranges);
-            writer.wrote(Carried::Ack { path, largest }, false);
         }
     }
 
@@ -151,11 +118,12 @@ impl Transmission<'_> {
             // Early data and 1-RTT data share one packet number space.
             let packet = ControlPacket {
                 sent_at: self.now,
+                path: self.path.id,
                 number: self.path.space.ledger.next_number(),
             };
             self.control.fill(writer, packet);
         }
-        if self.datagrams.has_pending() {
+        if self.datagrams.has_pending_on(self.path.id) {
             self.fill_datagrams(writer);
         }
         let before = writer.remaining();
@@ -168,9 +136,9 @@ impl Transmission<'_> {
     /// Datagrams, and streams that have their turn before them.
     fn fill_datagrams(&mut self, writer: &mut FrameWriter<'_, '_>) {
         let room = self.path.data_room(self.handshake);
-        while self.datagrams.has_pending() {
+        while self.datagrams.has_pending_on(self.path.id) {
             let streams = self.stream_urgency();
-            if self.datagrams.next_sender(streams) == NextSender::Streams {
+            if self.datagrams.next_sender(streams, self.path.id) == NextSender::Streams {
                 let before = writer.remaining();
                 self.fill_streams(writer);
                 let written = before - writer.remaining();
@@ -180,7 +148,11 @@ impl Transmission<'_> {
                 }
                 // What they have doesn't fit here, or is not needed any more.
             }
-            if self.datagrams.write_next(self.now, writer, room) == WriteAttempt::NoRoom {
+            if self
+                .datagrams
+                .write_next(self.now, writer, self.path.id, room)
+                == WriteAttempt::NoRoom
+            {
                 return;
             }
         }
@@ -191,7 +163,7 @@ impl Transmission<'_> {
         let has_copies = !self.policies.reinjections.is_empty();
         let of_copies = has_copies.then_some(Priority::default().urgency);
         self.streams
-            .next_urgency()
+            .next_urgency(self.path.id)
             .into_iter()
             .chain(of_copies)
             .min()
@@ -202,11 +174,11 @@ impl Transmission<'_> {
         let has_copies = !self.policies.reinjections.is_empty();
         if has_copies {
             self.fill_copies(writer, Position::First);
-            self.streams.fill_retransmissions(writer);
+            self.streams.fill_retransmissions(writer, self.path.id);
             self.fill_copies(writer, Position::BeforeNewData);
         }
-        if writer.remaining() >= MIN_STREAM_ROOM && self.streams.can_send() {
-            self.streams.fill(writer);
+        if writer.remaining() >= MIN_STREAM_ROOM && self.streams.can_send_on(self.path.id) {
+            self.streams.fill(writer, self.path.id);
         }
         if has_copies {
             self.fill_copies(writer, Position::AfterNewData);

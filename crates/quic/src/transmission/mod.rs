@@ -4,6 +4,7 @@
 //! Only it writes packets. `choose` plans the packets of a datagram, `packet` numbers,
 //! protects and records each of them, `fill` appends its frames.
 
+mod acks;
 mod batch;
 mod choose;
 mod close;
@@ -21,6 +22,7 @@ use self::plan::Plan;
 use std::time::Duration;
 
 use swiftwater_units::Instant;
+use swiftwater_wire::MultipathVersion;
 
 use crate::buffers::Workspace;
 use crate::control::Control;
@@ -31,7 +33,8 @@ use crate::handshake::{Handshake, KeysUnavailable};
 use crate::identity::Identity;
 use crate::lifecycle::Lifecycle;
 use crate::monitor::Monitor;
-use crate::path::{PathState, discard_space};
+use crate::multipath::AckRoute;
+use crate::path::{OtherPaths, PathState, discard_space};
 use crate::policy_host::PolicyHost;
 use crate::space::{HandshakeSpaces, Space, SpaceId};
 use crate::streams::Streams;
@@ -43,6 +46,11 @@ pub(crate) struct Transmission<'a> {
     pub(crate) handshake: &'a mut Handshake,
     pub(crate) handshake_spaces: &'a mut HandshakeSpaces,
     pub(crate) path: &'a mut PathState,
+    /// Paths beside it, whose packets it may acknowledge.
+    pub(crate) others: OtherPaths<'a>,
+    /// Which paths carry acknowledgements, in PATH_ACK frames; `None` if there is no second path: ACK frames then.
+    pub(crate) ack_route: Option<AckRoute>,
+    pub(crate) multipath_version: MultipathVersion,
     pub(crate) streams: &'a mut Streams,
     pub(crate) control: &'a mut Control,
     pub(crate) datagrams: &'a mut Datagrams,

@@ -115,10 +115,11 @@ impl Transmission<'_> {
             return Ok(0);
         };
         let tag_len = started.tag_len;
-        let repeated_before = self.streams.stats().retransmitted_bytes;
+        let before_packet = self.streams.stats();
         let (buffers, frames_sent) = workspace.for_packet();
         buffers.carried.clear();
         let mut frames = FrameWriter::new(&mut writer, room - tag_len, &mut buffers.carried)
+            .in_version(self.multipath_version)
             .counting(frames_sent);
         let before = frames.remaining();
         match &target.destination {
@@ -141,12 +142,13 @@ impl Transmission<'_> {
         };
         let padded = pad(&mut writer, goal.saturating_sub(tag_len), &started);
         let size = self.finish_packet(level, writer, &started, buffers)?;
-        let repeated = self.streams.stats().retransmitted_bytes - repeated_before;
+        let after_packet = self.streams.stats();
         let written = WrittenPacket {
             size: size as u16,
             ack_eliciting,
             padded,
-            repeated,
+            repeated: after_packet.retransmitted_bytes - before_packet.retransmitted_bytes,
+            copied: after_packet.copied_bytes - before_packet.copied_bytes,
         };
         let sent = self.count_sent(packet, target, &written);
         self.on_packet_sent(level, &started, sent, buffers);
@@ -170,7 +172,7 @@ impl Transmission<'_> {
         if ecn_marked {
             network.ecn.on_marked(packet.level);
         }
-        recovery.on_retransmitted(written.repeated);
+        recovery.on_retransmitted(written.repeated, written.copied);
         let snapshot = if in_flight {
             let rng = &mut self.identity.random.generator;
             recovery.on_sent(self.now, written.size, packet.purpose(), rng)
@@ -426,6 +428,8 @@ struct WrittenPacket {
     padded: bool,
     /// Stream bytes that were sent before.
     repeated: u64,
+    /// Of these, copies of what was still in flight.
+    copied: u64,
 }
 
 /// What observers see of a frame; nothing of datagrams, of which only those with a key are recorded.

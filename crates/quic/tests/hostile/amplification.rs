@@ -8,7 +8,7 @@ use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::Frame;
 use swiftwater_quic::wire::frame;
 use swiftwater_quic::{Event, RetryPolicy, TransportConfig};
-use swiftwater_units::{Dir, Side};
+use swiftwater_units::{Dir, PathId, Side};
 
 use crate::attack::{Attack, Setup, home, on, on_server, server_victim};
 use crate::coding::encode;
@@ -317,6 +317,7 @@ fn a_new_address_is_unlimited_once_validated() {
     assert!(before < 300, "{before}");
     assert!(challenge.is_some());
     let moved = Event::PeerMoved {
+        path: PathId::ZERO,
         remote: elsewhere(),
     };
     assert!(!attack.victim.events.contains(&moved));

@@ -9,7 +9,7 @@
 use std::ops::RangeInclusive;
 
 use swiftwater_quic::wire::frame::{self, Ack};
-use swiftwater_quic::wire::{ConnectionId, Frame, Writer};
+use swiftwater_quic::wire::{ConnectionId, Frame, MultipathVersion, Writer};
 
 /// True if `ack` acknowledges `number`.
 pub(crate) fn acknowledges(ack: &Ack<'_>, number: u64) -> bool {
@@ -65,7 +65,15 @@ pub(crate) fn ack(ranges: &[std::ops::RangeInclusive<u64>], ecn: Option<[u64; 3]
     let mut out = vec![0; 64 + 16 * ranges.len()];
     let mut w = Writer::new(&mut out);
     let room = w.remaining();
-    frame::write_ack(&mut w, None, ranges.iter().cloned(), 0, ecn, room).unwrap();
+    frame::write_ack(
+        &mut w,
+        (MultipathVersion::default(), None),
+        ranges.iter().cloned(),
+        0,
+        ecn,
+        room,
+    )
+    .unwrap();
     let len = w.written();
     out.truncate(len);
     out

@@ -16,7 +16,7 @@ use swiftwater_quic::wire::{
 };
 use swiftwater_quic::{ConnectionError, EarlyDataOutcome, Event, TransportConfig};
 use swiftwater_tls::{MemorySessionStore, ServerId, SessionStore};
-use swiftwater_units::{Dir, Instant, Side, StreamId};
+use swiftwater_units::{Dir, Instant, PathId, Side, StreamId};
 
 use crate::attack::{Attack, LoneClient, Setup, client_victim, home, on, server_victim};
 use crate::cids::issue;
@@ -184,7 +184,10 @@ fn a_response_counts_from_wherever_it_comes() {
     let asked = sent.iter().find(|each| each.0 == place(1)).copied();
     let (_, size, data) = asked.unwrap();
     assert_eq!(size, 1200);
-    let moved = Event::PeerMoved { remote: place(1) };
+    let moved = Event::PeerMoved {
+        path: PathId::ZERO,
+        remote: place(1),
+    };
     assert!(!attack.victim.events.contains(&moved));
     // A probing packet from the old address, which moves nothing back.
     attack.from = home();

@@ -378,7 +378,11 @@ fn multipath_frames_without_negotiation_are_violations() {
     };
     let error = ErrorCode::NO_ERROR;
     let frames = [
-        Frame::PathAbandon { path, error },
+        Frame::PathAbandon {
+            path,
+            error,
+            reason: &[],
+        },
         Frame::PathStatus {
             path,
             sequence: 0,

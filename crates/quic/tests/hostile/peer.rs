@@ -18,8 +18,8 @@ use swiftwater_quic::crypto::{
 };
 use swiftwater_quic::wire::frame::{self, ConnectionClose, FrameIter};
 use swiftwater_quic::wire::{
-    ConnectionId, Frame, Header, PacketType, PartialHeader, PlainFirstByte, ResetToken,
-    TransportParameters, TruncatedPacketNumber, Writer, write_retry,
+    ConnectionId, Frame, Header, MultipathVersion, PacketType, PartialHeader, PlainFirstByte,
+    ResetToken, TransportParameters, TruncatedPacketNumber, Writer, write_retry,
 };
 use swiftwater_units::{PacketNumber, PathId, Side};
 
@@ -46,6 +46,8 @@ pub(crate) struct Packet<'a> {
     pub(crate) quic_bit: bool,
     /// Send as 0-RTT, with the keys of `level`.
     pub(crate) zero_rtt: bool,
+    /// The path whose packet number space and nonce it has; the destination must fit.
+    pub(crate) path: PathId,
 }
 
 impl<'a> Packet<'a> {
@@ -61,6 +63,7 @@ impl<'a> Packet<'a> {
             generation: None,
             quic_bit: true,
             zero_rtt: false,
+            path: PathId::ZERO,
         }
     }
 }
@@ -76,6 +79,8 @@ pub(crate) struct Opened {
     /// Of a long header.
     pub(crate) version: u32,
     pub(crate) quic_bit: bool,
+    /// The path that its connection ID belongs to.
+    pub(crate) path: PathId,
 }
 
 impl Opened {
@@ -137,6 +142,10 @@ pub(crate) struct RawPeer {
     /// The destination of the client's first Initial.
     pub(crate) original_dst: ConnectionId,
     token: Vec<u8>,
+    /// Our connection IDs of paths other than that of the handshake.
+    path_cids: BTreeMap<ConnectionId, PathId>,
+    /// The next number on each of those paths, and the largest that came.
+    path_numbers: BTreeMap<PathId, (u64, Option<u64>)>,
     /// Every packet of the victim that could be opened.
     pub(crate) packets: Vec<Opened>,
     /// Packets that could not.
@@ -208,6 +217,8 @@ impl RawPeer {
             dst: ConnectionId::EMPTY,
             original_dst,
             token: Vec::new(),
+            path_cids: BTreeMap::new(),
+            path_numbers: BTreeMap::new(),
             packets: Vec::new(),
             unopened: 0,
         }
@@ -280,8 +291,12 @@ impl RawPeer {
             EncryptionLevel::ZeroRtt => EncryptionLevel::OneRtt as usize,
             level => level as usize,
         };
-        let number = packet.number.unwrap_or(self.next[space]);
-        self.next[space] = self.next[space].max(number + 1);
+        let next = match packet.path {
+            PathId::ZERO => &mut self.next[space],
+            path => &mut self.path_numbers.entry(path).or_default().0,
+        };
+        let number = packet.number.unwrap_or(*next);
+        *next = (*next).max(number + 1);
         let generation = packet.generation.unwrap_or(self.generation);
         if level == EncryptionLevel::OneRtt {
             self.derive_up_to(generation);
@@ -336,13 +351,77 @@ impl RawPeer {
             layout.clear_quic_bit(&mut out);
         }
         packet_key.encrypt(
-            PathId::ZERO,
+            packet.path,
             PacketNumber::new(number),
             layout.header_len,
             &mut out,
         );
         header_key.encrypt(layout.pn_offset, &mut out);
         out
+    }
+
+    /// The frame that gives the victim our only connection ID for a path, `version` of the extension.
+    pub(crate) fn issue_path_cid(&mut self, version: MultipathVersion, path: PathId) -> Vec<u8> {
+        let mut bytes = *b"path0000";
+        bytes[4..].copy_from_slice(&path.get().to_be_bytes());
+        let cid = cid(&bytes);
+        self.path_cids.insert(cid, path);
+        let frame = Frame::NewConnectionId(frame::NewConnectionId {
+            path: Some(path),
+            sequence: 0,
+            retire_prior_to: 0,
+            cid,
+            reset_token: ResetToken(*b"resets this path"),
+        });
+        let mut out = vec![0; frame.size_in(version)];
+        frame.encode_in(version, &mut Writer::new(&mut out));
+        out
+    }
+
+    /// The newest connection ID that the victim issued for a path.
+    pub(crate) fn victims_cid_of(&self, path: PathId) -> Option<ConnectionId> {
+        let mut packets = self.packets.iter().rev();
+        packets.find_map(|packet| {
+            let mut frames = packet.frames();
+            frames.find_map(|(_, frame)| match frame {
+                Frame::NewConnectionId(new) if new.path == Some(path) => Some(new.cid),
+                _ => None,
+            })
+        })
+    }
+
+    /// Seals a packet on a path that the victim issued a connection ID for, or else `None`.
+    pub(crate) fn seal_on_path(&mut self, path: PathId, payload: &[u8]) -> Option<Vec<u8>> {
+        self.seal_with_nonce(path, path, payload)
+    }
+
+    /// The same, with the space and nonce of any path.
+    pub(crate) fn seal_with_nonce(
+        &mut self,
+        path: PathId,
+        nonce: PathId,
+        payload: &[u8],
+    ) -> Option<Vec<u8>> {
+        let dst = match path {
+            PathId::ZERO => self.dst,
+            path => self.victims_cid_of(path)?,
+        };
+        Some(self.seal(&Packet {
+            dst: Some(dst),
+            path: nonce,
+            ..Packet::new(EncryptionLevel::OneRtt, payload)
+        }))
+    }
+
+    /// Moves the number of the next packet on a path other than that of the handshake.
+    pub(crate) fn skip_on_path(&mut self, path: PathId, distance: i16) {
+        let next = &mut self.path_numbers.entry(path).or_default().0;
+        *next = next.saturating_add_signed(distance.into());
+    }
+
+    /// Its role.
+    pub(crate) fn side(&self) -> Side {
+        self.side
     }
 
     /// Seals a 1-RTT packet.
@@ -452,8 +531,17 @@ impl RawPeer {
         let value = head[header.pn_offset..]
             .iter()
             .fold(0, |n, &byte| n << 8 | u32::from(byte));
-        let number = TruncatedPacketNumber { value, len: pn_len }
-            .expand(self.largest[level as usize].map(PacketNumber::new));
+        let path = match level {
+            EncryptionLevel::OneRtt => self.path_cids.get(&header.dst_cid),
+            _ => None,
+        };
+        let path = path.copied().unwrap_or_default();
+        let largest = match path {
+            PathId::ZERO => self.largest[level as usize],
+            path => self.path_numbers.get(&path).and_then(|numbers| numbers.1),
+        };
+        let number =
+            TruncatedPacketNumber { value, len: pn_len }.expand(largest.map(PacketNumber::new));
         let generations = match level {
             EncryptionLevel::OneRtt => {
                 // One ahead: the victim may have moved on.
@@ -472,7 +560,7 @@ impl RawPeer {
                 EncryptionLevel::ZeroRtt => return None,
             };
             let mut plain = payload.to_vec();
-            if let Ok(len) = key.decrypt(PathId::ZERO, number, head, &mut plain) {
+            if let Ok(len) = key.decrypt(path, number, head, &mut plain) {
                 plain.truncate(len);
                 return Some(Opened {
                     level,
@@ -482,6 +570,7 @@ impl RawPeer {
                     dst: header.dst_cid,
                     version: header.version,
                     quic_bit: header.quic_bit,
+                    path,
                 });
             }
         }
@@ -492,6 +581,12 @@ impl RawPeer {
         let at = opened.level as usize;
         if opened.level == EncryptionLevel::Initial && self.side.is_client() {
             self.dst = header.src_cid;
+        }
+        if opened.path != PathId::ZERO {
+            let numbers = self.path_numbers.entry(opened.path).or_default();
+            numbers.1 = numbers.1.max(Some(opened.number));
+            self.packets.push(opened);
+            return;
         }
         self.largest[at] = self.largest[at].max(Some(opened.number));
         self.unacked[at].push(opened.number);
@@ -619,7 +714,7 @@ impl RawPeer {
     pub(crate) fn numbers(&self, level: EncryptionLevel) -> Vec<u64> {
         self.packets
             .iter()
-            .filter(|packet| packet.level == level)
+            .filter(|packet| packet.level == level && packet.path == PathId::ZERO)
             .map(|packet| packet.number)
             .collect()
     }
@@ -629,7 +724,9 @@ impl RawPeer {
         self.packets.iter().any(|packet| {
             packet.level == level
                 && packet.frames().any(|(_, frame)| match frame {
-                    Frame::Ack(ack) => acknowledges(&ack, number),
+                    Frame::Ack(ack) if ack.path.unwrap_or_default() == PathId::ZERO => {
+                        acknowledges(&ack, number)
+                    }
                     _ => false,
                 })
         })

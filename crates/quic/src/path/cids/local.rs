@@ -2,13 +2,17 @@
 
 use std::collections::VecDeque;
 
+use swiftwater_units::Instant;
 use swiftwater_wire::{ConnectionId, ErrorCode};
 
 use crate::error::TransportError;
 use crate::idle_memory::IdleMemory;
+use crate::lazy_box::LazyBox;
+
+use super::retired::RetiredCids;
 
 /// Connection IDs that this end keeps issued at most, whatever the peer would store.
-const MAX_ISSUED: u64 = 8;
+const MAX_ISSUED: u8 = 8;
 /// IDs that are issued anew because other connections have them; more collisions mean that hardly any IDs
 /// are left.
 const MAX_REISSUES: u8 = 64;
@@ -27,9 +31,11 @@ pub(crate) struct LocalCids {
     next_sequence: u64,
     retire_prior_to: u64,
     /// How many the peer stores.
-    limit: u64,
+    limit: u8,
     /// IDs that were issued in the place of others.
     reissues: u8,
+    /// Those that the peer has retired a short time ago.
+    retired: LazyBox<RetiredCids>,
 }
 
 impl LocalCids {
@@ -41,7 +47,31 @@ impl LocalCids {
             retire_prior_to: 0,
             limit: 1,
             reissues: 0,
+            retired: LazyBox::default(),
         }
+    }
+
+    /// None yet, for a path that is not open: the peer gets one (draft-ietf-quic-multipath-21, section
+    /// 3.2.1).
+    pub(crate) fn unopened() -> Self {
+        Self {
+            active: VecDeque::new(),
+            next_sequence: 0,
+            retire_prior_to: 0,
+            limit: 1,
+            reissues: 0,
+            retired: LazyBox::default(),
+        }
+    }
+
+    /// The sequence number of the next ID to be issued.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// The IDs that are issued and not retired.
+    pub(crate) fn active(&self) -> impl Iterator<Item = ConnectionId> {
+        self.active.iter().map(|(_, cid)| *cid)
     }
 
     /// The ID of a preferred address goes out with the transport parameters, as number 1 (RFC 9000,
@@ -53,7 +83,7 @@ impl LocalCids {
 
     /// The peer's `active_connection_id_limit` became known.
     pub(crate) fn set_limit(&mut self, limit: u64) {
-        self.limit = limit.min(MAX_ISSUED);
+        self.limit = u8::try_from(limit).map_or(MAX_ISSUED, |limit| limit.min(MAX_ISSUED));
     }
 
     /// True if the peer can store another; never for zero-length IDs.
@@ -63,7 +93,7 @@ impl LocalCids {
             .iter()
             .filter(|(seq, _)| *seq >= self.retire_prior_to)
             .count();
-        (live as u64) < self.limit && self.active.iter().all(|(_, cid)| !cid.is_empty())
+        live < usize::from(self.limit) && self.active.iter().all(|(_, cid)| !cid.is_empty())
     }
 
     /// Issues `cid`.
@@ -133,9 +163,41 @@ impl LocalCids {
         Ok(self.active.remove(at).map(|(_, cid)| cid))
     }
 
-    /// True if the peer may use `cid`.
-    pub(crate) fn is_active(&self, cid: &ConnectionId) -> bool {
+    /// True if packets to `cid` are accepted: the peer may use it, or has retired it a short time ago.
+    pub(crate) fn accepts(&self, cid: &ConnectionId) -> bool {
         self.active.iter().any(|(_, active)| active == cid)
+            || (self.retired.get()).is_some_and(|retired| retired.iter().any(|kept| kept == *cid))
+    }
+
+    /// Every ID to which packets are accepted.
+    pub(crate) fn accepted(&self) -> impl Iterator<Item = ConnectionId> {
+        let retired = self.retired.get().into_iter();
+        self.active().chain(retired.flat_map(RetiredCids::iter))
+    }
+
+    /// Accepts packets to an ID that was retired until `expiry`. Returns another one to which none are accepted any
+    /// more in its place.
+    pub(crate) fn keep_retired(
+        &mut self,
+        cid: ConnectionId,
+        expiry: Instant,
+    ) -> Option<ConnectionId> {
+        self.retired.need().keep(cid, expiry)
+    }
+
+    /// When packets to a retired ID cease to be accepted.
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        self.retired.get()?.next_expiry()
+    }
+
+    /// Takes a retired ID out to which packets are accepted no more at `now`.
+    pub(crate) fn expire(&mut self, now: Instant) -> Option<ConnectionId> {
+        let retired = self.retired.get_mut()?;
+        let expired = retired.expire(now);
+        if retired.is_empty() {
+            self.retired.release();
+        }
+        expired
     }
 
     /// The oldest ID that is not retired; the handshake's until the peer retires it.
@@ -152,6 +214,7 @@ impl IdleMemory for LocalCids {
             retire_prior_to: _,
             limit: _,
             reissues: _,
+            retired: _,
         } = self;
         active.shrink_to_fit();
     }

@@ -2,6 +2,7 @@
 
 mod local;
 mod remote;
+mod retired;
 
 pub(crate) use self::local::{IssuedCid, LocalCids};
 pub(crate) use self::remote::{DECLARED_LIMITS, RemoteCid, RemoteCids};

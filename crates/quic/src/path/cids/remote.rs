@@ -56,6 +56,28 @@ impl RemoteCids {
         }
     }
 
+    /// Starts with the first ID that arrived for a path that is not open yet. `limit` as in
+    /// [`RemoteCids::new`].
+    pub(crate) fn first_issued(frame: &frame::NewConnectionId, limit: u64) -> Self {
+        let mut cids = Self::new(frame.cid, limit);
+        cids.current.sequence = frame.sequence;
+        cids.current.token = Some(frame.reset_token);
+        cids.retire_prior_to = frame.retire_prior_to;
+        cids
+    }
+
+    /// True if the peer issued `cid` and it is not retired.
+    pub(crate) fn contains(&self, cid: &ConnectionId) -> bool {
+        self.active().any(|have| have.cid == *cid)
+    }
+
+    /// The sequence number that the peer's next ID has, as far as is known.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        let last = self.active().map(|cid| cid.sequence).max();
+        let retired = self.retired.iter().next_back().map(|range| range.end);
+        last.map_or(0, |last| last + 1).max(retired.unwrap_or(0))
+    }
+
     /// The ID in use.
     pub(crate) fn current(&self) -> ConnectionId {
         self.current.cid

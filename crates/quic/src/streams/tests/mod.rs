@@ -177,7 +177,7 @@ fn controls(streams: &mut Streams) -> Vec<(ControlKey, ControlValue)> {
 
 /// One packet of at most `room` bytes of STREAM frames: what it carried, and its bytes.
 fn packet(streams: &mut Streams, room: usize) -> (Vec<Carried>, Vec<u8>) {
-    let (carried, bytes) = write_packet(room, |writer| streams.fill(writer));
+    let (carried, bytes) = write_packet(room, |writer| streams.fill(writer, PathId::ZERO));
     left(streams, &carried);
     (carried, bytes)
 }

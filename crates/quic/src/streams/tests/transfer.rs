@@ -10,6 +10,7 @@ use crate::control::{Control, ControlPacket};
 /// Limits are not repeated here but after losses, so that time and number don't matter.
 const CONTROL_PACKET: ControlPacket = ControlPacket {
     sent_at: Instant::ZERO,
+    path: PathId::ZERO,
     number: PacketNumber::new(0),
 };
 
@@ -66,7 +67,7 @@ impl End {
         self.drain_control();
         let (carried, bytes) = write_packet(room, |writer| {
             self.control.fill(writer, CONTROL_PACKET);
-            self.streams.fill(writer);
+            self.streams.fill(writer, PathId::ZERO);
         });
         left(&mut self.streams, &carried);
         self.drain_control();

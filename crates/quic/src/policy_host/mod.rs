@@ -1,5 +1,9 @@
 //! Where policies are hosted: scheduler, re-injector and acknowledgement policy, with the views they are
-//! given, and what their answers are held against.
+//! given, and what their answers are held against. What the scheduler is asked is in `scheduling`.
+
+mod scheduling;
+
+pub(crate) use self::scheduling::{Scheduled, Waiting};
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,8 +14,6 @@ use swiftwater_wire::frame::AckFrequency;
 
 use crate::ack_frequency::{ReceivedAckFrequency, SentAckFrequency, offered};
 use crate::config::{AckFrequencyConfig, TransportConfig};
-use crate::control::Control;
-use crate::datagrams::Datagrams;
 use crate::feedback_exchange::FeedbackExchange;
 use crate::frame_writer::Carried;
 use crate::handshake::Handshake;
@@ -20,9 +22,8 @@ use crate::lazy_box::LazyBox;
 use crate::observe::Observation;
 use crate::path::{LossFacts, PathSet, PathState};
 use crate::policy::{
-    AckPolicy, CopyDemand, Demand, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome,
-    PathDecision, PathView, ReceivedFeedback, Reinjection, Reinjector, Rejection, RejectionReason,
-    Scheduler,
+    AckPolicy, CopyDemand, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathView,
+    ReceivedFeedback, Reinjection, Reinjector, Rejection, RejectionReason, Scheduler,
 };
 use crate::streams::{RepairEvent, Streams};
 
@@ -88,73 +89,6 @@ impl PolicyHost {
             .peer_terms()
             .map_or(DEFAULT_MAX_ACK_DELAY, |terms| terms.max_ack_delay);
         self.ack_frequency_sent.peer_max_ack_delay(declared)
-    }
-
-    /// Asks the scheduler which path sends next, and whether it may send data. On the path that is named,
-    /// acknowledgements are sent in any case; on others they wait until one of these is named.
-    pub(crate) fn schedule(
-        &mut self,
-        now: Instant,
-        waiting: &Waiting<'_>,
-        paths: &mut PathSet,
-        monitor: &mut Monitor,
-    ) -> Scheduled {
-        let scheduled = self.ask_scheduler(now, waiting, paths, monitor);
-        let path = paths.get_mut(scheduled.path);
-        if let (Some(until), Some(path)) = (scheduled.wait_until, path) {
-            let wait = &mut path.pacing_until;
-            *wait = Some(wait.map_or(until, |at| at.min(until)));
-        }
-        scheduled
-    }
-
-    /// A decision for a path that is not open counts as invalid, and the primary path is taken.
-    fn ask_scheduler(
-        &mut self,
-        now: Instant,
-        waiting: &Waiting<'_>,
-        paths: &PathSet,
-        monitor: &mut Monitor,
-    ) -> Scheduled {
-        if self.scheduler.is_inert() {
-            return Scheduled::batch(paths.primary().id);
-        }
-        let PolicyBuffers {
-            views,
-            copy_demand: copies,
-            ..
-        } = self.buffers.need();
-        let views = refreshed(views, now, paths);
-        sum_copies(copies, &self.reinjections);
-        let demand = waiting.demand(copies);
-        let is_known = |id: PathId| views.iter().any(|view| view.id == id);
-        match self.scheduler.next(now, views, &demand) {
-            PathDecision::Path { id, max_bytes } if is_known(id) => Scheduled {
-                path: id,
-                max_bytes,
-                wait_until: None,
-            },
-            // The pacer's timer runs if it is the pacer that holds data back.
-            PathDecision::Blocked if !views.iter().any(|view| view.is_ready(now)) => {
-                Scheduled::batch(paths.primary().id)
-            }
-            // Another path is ready, but the scheduler prefers to wait for an acknowledgement.
-            PathDecision::Blocked if views.iter().any(|view| !view.bytes_in_flight.is_zero()) => {
-                let rtt = views.iter().map(|view| view.smoothed_rtt).min();
-                Scheduled {
-                    wait_until: Some(now + rtt.unwrap_or_default().max(MIN_WAIT)),
-                    ..Scheduled::batch(paths.primary().id)
-                }
-            }
-            PathDecision::Path { .. } | PathDecision::Blocked => {
-                monitor.stats.invalid_decisions += 1;
-                Scheduled::batch(paths.primary().id)
-            }
-            PathDecision::Wait(until) => Scheduled {
-                wait_until: Some(until.max(now + MIN_WAIT)),
-                ..Scheduled::batch(paths.primary().id)
-            },
-        }
     }
 
     /// How often the peer is to be asked to acknowledge, if what suits `path` has changed
@@ -405,71 +339,13 @@ impl PolicyHost {
     }
 }
 
-/// The owners of what may wait to be sent.
-#[derive(Clone, Copy)]
-pub(crate) struct Waiting<'a> {
-    pub(crate) streams: &'a Streams,
-    pub(crate) control: &'a Control,
-    pub(crate) datagrams: &'a Datagrams,
-}
-
-impl Waiting<'_> {
-    /// What waits, with these copies, as schedulers see it.
-    fn demand<'a>(&self, copies: &'a [CopyDemand]) -> Demand<'a> {
-        let lost = self.streams.pending_retransmission_bytes();
-        let new = self.streams.pending_bytes() - lost;
-        let next = self.streams.next_demand();
-        Demand {
-            control: self.control.has_pending(),
-            datagram_bytes: ByteCount::new(self.datagrams.unsent_bytes()),
-            new_bytes: ByteCount::new(new),
-            retransmission_bytes: ByteCount::new(lost),
-            next_stream: next.as_ref().map(|next| next.stream),
-            priority: next.as_ref().map(|next| next.priority),
-            deadline: next.as_ref().and_then(|next| next.deadline),
-            copies,
-        }
-    }
-}
-
-/// What the scheduler decided.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Scheduled {
-    /// The path of the next packets.
-    pub(crate) path: PathId,
-    /// Bytes of datagrams that may follow one another there before the scheduler is asked again; one
-    /// datagram always may.
-    pub(crate) max_bytes: ByteCount,
-    /// Until then it may carry acknowledgements only.
-    pub(crate) wait_until: Option<Instant>,
-}
-
-impl Scheduled {
-    /// As many datagrams on `path` as window and pacer let go.
-    fn batch(path: PathId) -> Self {
-        Self {
-            path,
-            max_bytes: ByteCount::MAX,
-            wait_until: None,
-        }
-    }
-}
-
-/// The bytes of the copies that wait, by target and rank.
-fn sum_copies(demand: &mut Vec<CopyDemand>, waiting: &VecDeque<Reinjection>) {
-    demand.clear();
-    for copy in waiting {
-        let bytes = ByteCount::new(copy.len.into());
-        CopyDemand::new(copy.target, bytes)
-            .rank(copy.rank)
-            .add_to(demand);
-    }
-}
-
 /// The views of all paths.
 fn refreshed<'a>(views: &'a mut Vec<PathView>, now: Instant, paths: &PathSet) -> &'a [PathView] {
     views.clear();
     views.extend(paths.iter().map(|path| path.view(now)));
+    if !paths.is_single() {
+        views.sort_unstable_by_key(|view| view.id);
+    }
     views
 }
 
