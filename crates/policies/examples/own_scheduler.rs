@@ -74,7 +74,7 @@ fn main() {
         own,
     );
     let schedulers: [(&str, Box<dyn Scheduler>); 3] = [
-        ("min-rtt", Box::new(MinRtt(MinRttConfig::default()))),
+        ("min-rtt", Box::new(MinRtt::new(MinRttConfig::default()))),
         (
             "weighted",
             Box::new(Weighted::new(WeightedConfig::default())),

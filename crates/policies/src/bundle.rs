@@ -10,8 +10,9 @@ use swiftwater_quic::policy::{
 use swiftwater_units::PathId;
 
 use crate::loss_judges::{FixedConfig, LossJudgeFactory};
+use crate::redundant_copies::RedundantCopiesConfig;
 use crate::reinjector_factory::{Arq, ReinjectorFactory};
-use crate::schedulers::{FirstPath, SchedulerFactory};
+use crate::schedulers::{FirstPath, RedundantSchedulerConfig, SchedulerFactory};
 
 /// Makes feedback policies of one system.
 pub trait FeedbackFactory: Send + Sync + fmt::Debug {
@@ -55,6 +56,13 @@ impl Policies {
     /// The default ones with another re-injector.
     pub fn reinjecting(config: impl ReinjectorFactory + 'static) -> Self {
         Self::default().with_reinjector(Arc::new(config))
+    }
+
+    /// Redundant transmission: every new datum leaves on every path. The scheduler and the recovery policy
+    /// that are both called `redundant`.
+    pub fn redundant() -> Self {
+        Self::reinjecting(RedundantCopiesConfig::default())
+            .with_scheduler(Arc::new(RedundantSchedulerConfig::default()))
     }
 
     /// Sets the scheduler.

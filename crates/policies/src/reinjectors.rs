@@ -10,7 +10,9 @@ use crate::autorec::AutoRecConfig;
 use crate::autorec_plus::AutoRecPlusConfig;
 use crate::bundle::Policies;
 use crate::failover::FailoverConfig;
+use crate::redundant_copies::RedundantCopiesConfig;
 use crate::reinjector_factory::{Arq, ReinjectorFactory};
+use crate::tail_copies::TailCopiesConfig;
 
 /// Re-injectors by name.
 pub type ReinjectorCatalogue = Catalogue<dyn ReinjectorFactory>;
@@ -73,6 +75,16 @@ impl Family for dyn ReinjectorFactory {
             "failover",
             "what is in flight on a path that went down, at once on the others",
             FailoverConfig::default(),
+        );
+        all.add(
+            "tail-copies",
+            "failover, and the end of the data also on a faster path, within a budget",
+            TailCopiesConfig::default(),
+        );
+        all.add(
+            "redundant",
+            "with the scheduler `redundant`: every new datum also on every other path",
+            RedundantCopiesConfig::default(),
         );
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use swiftwater_policies::{
-    AutoRecConfig, ReinjectorCatalogue, UnknownEntry, by_name, names, parameters,
-    reinjector_by_name,
+    AutoRecConfig, CongestionGuardConfig, ReinjectorCatalogue, UnknownEntry, by_name, names,
+    parameters, reinjector_by_name,
 };
 use swiftwater_tunable::{ParameterError, Tunable};
 
@@ -86,6 +86,20 @@ fn profiles_have_their_tolerances() {
     assert_eq!(of(AutoRecConfig::rtc()), (Duration::ZERO, 0.2, 0.2));
     assert_eq!(of(AutoRecConfig::rtc_lc()), (Duration::ZERO, 0.05, 0.05));
     assert_eq!(of(AutoRecConfig::rtc_hc()), (Duration::ZERO, 0.5, 0.5));
+}
+
+#[test]
+fn live_is_autorec_with_other_tolerances_and_a_copy_while_data_wait() {
+    let set = "alpha=200ms,beta=0.5,gamma=0.5,guard-backlog-copies=1";
+    assert_eq!(
+        parameters(&format!("autorec:{set}")).unwrap(),
+        parameters("autorec-live").unwrap()
+    );
+    for other in [AutoRecConfig::default(), AutoRecConfig::rtc()] {
+        assert_eq!(other.guard, CongestionGuardConfig::default());
+    }
+    let default = CongestionGuardConfig::default();
+    assert_eq!(default.backlog_copies, 0);
 }
 
 #[test]

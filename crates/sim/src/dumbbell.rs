@@ -9,6 +9,9 @@
 //! Every flow has its own sender and receiver, on fast access links. Queue, random loss and ECN
 //! marks are those of the bottleneck in the direction to the receivers; the reverse direction has
 //! its rate, but an unlimited queue and no loss.
+//!
+//! With [`Dumbbell::paths`] there are several bottlenecks beside one another, and every flow uses all of them
+//! over one connection (RFC 10069).
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -17,7 +20,9 @@ use std::time::Duration;
 use rand_core::Rng;
 use swiftwater_congestion::ControllerFactory;
 use swiftwater_link::{Buffer, EcnThreshold, Jitter, LinkConfig, LossModel, QueueDiscipline, Rate};
-use swiftwater_quic::{ClientConfig, RetryPolicy, ServerConfig, TransportConfig};
+use swiftwater_quic::{
+    ClientConfig, ConnectionStats, MultipathConfig, RetryPolicy, ServerConfig, TransportConfig,
+};
 use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
 use crate::apps::{BulkReceiver, BulkSender};
@@ -26,11 +31,14 @@ use crate::error::SimError;
 use crate::fabric::{LinkId, NodeId};
 use crate::host::HostConfig;
 use crate::network::{HostId, Network};
-use crate::report::{FlowReport, QueueReport, Report};
+use crate::report::{FlowReport, PathReport, QueueReport, Report};
 use crate::seed::{Purpose, Seed};
 
 /// Most flows of a run: limit of the address plan.
 const MAX_FLOWS: usize = 60_000;
+
+/// Most paths of a flow.
+const MAX_PATHS: usize = 8;
 
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: u16 = 28;
@@ -81,6 +89,63 @@ impl FlowSpec {
     }
 }
 
+/// One of several paths of a [`Dumbbell`].
+#[derive(Clone, Debug)]
+pub struct DumbbellPath {
+    /// Rate, constant or a trace.
+    pub rate: Rate,
+    /// Round-trip propagation delay, half of it each way.
+    pub rtt: Duration,
+    /// Size of its queue.
+    pub buffer: Buffer,
+    /// Queue discipline.
+    pub queue: QueueDiscipline,
+    /// Random loss after the queue.
+    pub loss: LossModel,
+    /// Random delay after the queue.
+    pub jitter: Jitter,
+    /// Queue above which the link, if it is drop-tail, marks ECN-capable packets.
+    pub ecn_threshold: Option<EcnThreshold>,
+}
+
+impl DumbbellPath {
+    fn link(&self) -> LinkConfig {
+        let mut link = LinkConfig::default()
+            .rate(self.rate.clone())
+            .delay(self.rtt / 2)
+            .buffer(self.buffer)
+            .queue(self.queue)
+            .bdp_rtt(self.rtt)
+            .loss(self.loss)
+            .jitter(self.jitter);
+        link.ecn_threshold = self.ecn_threshold;
+        link
+    }
+
+    fn way_back(&self) -> LinkConfig {
+        LinkConfig::default()
+            .rate(self.rate.clone())
+            .delay(self.rtt / 2)
+    }
+
+    /// Most bytes in flight of a flow: path and queue full; `unknown` for a queue without limit.
+    fn window(&self, rtt: Duration, dumbbell: &Dumbbell, unknown: ByteCount) -> ByteCount {
+        let path = match &self.rate {
+            Rate::Unlimited => dumbbell.access_rate.bytes_in(rtt),
+            // A trace may exceed its mean for a while.
+            rate => rate.mean().map_or(0, |mean| mean.bytes_in(rtt)) * 4,
+        };
+        let queue = match self.link().resolved_buffer() {
+            Ok(Buffer::Bytes(bytes)) => bytes,
+            Ok(Buffer::Packets(packets)) => {
+                ByteCount::new(u64::from(dumbbell.datagram_size)).times(packets.get())
+            }
+            _ => unknown,
+        };
+        ByteCount::new(path) + queue
+    }
+}
+
 /// A run with a shared bottleneck: set the fields, then [`Dumbbell::run`].
 #[derive(Clone, Debug)]
 pub struct Dumbbell {
@@ -115,6 +180,10 @@ pub struct Dumbbell {
     pub cipher: Cipher,
     /// Seed of all randomness; default 1.
     pub seed: u64,
+    /// Paths that every flow uses together, instead of the one bottleneck that `rate`, `rtt`, `buffer`,
+    /// `queue`, `loss`, `jitter` and `ecn_threshold` describe; the first is that of the handshake. At most 8;
+    /// default none.
+    pub paths: Vec<DumbbellPath>,
     /// Transport configuration of all flows. Controller, datagram size, windows and idle timeout
     /// are set by the run.
     pub transport: TransportConfig,
@@ -137,6 +206,7 @@ impl Default for Dumbbell {
             datagram_size: 1_500 - HEADERS,
             cipher: Cipher::Null,
             seed: 1,
+            paths: Vec::new(),
             transport: TransportConfig::default(),
         }
     }
@@ -155,9 +225,11 @@ struct Flow {
 #[derive(Debug)]
 pub struct DumbbellRun {
     network: Network,
-    bottleneck: LinkId,
+    /// One for each path.
+    bottlenecks: Vec<LinkId>,
     flows: Vec<Flow>,
     end: Instant,
+    /// Of all paths together.
     mean_rate: Option<Bandwidth>,
 }
 
@@ -173,9 +245,15 @@ impl Dumbbell {
     pub fn build(&self) -> Result<DumbbellRun, SimError> {
         self.check()?;
         let mut network = Network::new(self.seed);
-        let (left, right) = (network.add_router(), network.add_router());
-        let bottleneck = network.add_link(left, right, self.bottleneck())?;
-        network.add_link(right, left, self.way_back())?;
+        let paths = self.all_paths();
+        let mut routers = Vec::with_capacity(paths.len());
+        let mut bottlenecks = Vec::with_capacity(paths.len());
+        for path in &paths {
+            let (left, right) = (network.add_router(), network.add_router());
+            bottlenecks.push(network.add_link(left, right, path.link())?);
+            network.add_link(right, left, path.way_back())?;
+            routers.push((left, right));
+        }
 
         let (client_crypto, server_crypto) = self.cipher.crypto()?;
         let mut flows = Vec::with_capacity(self.flows.len());
@@ -190,14 +268,14 @@ impl Dumbbell {
                 address_token_lifetime: Duration::ZERO,
                 ..ServerConfig::new(server_crypto.clone(), transport)
             };
-            flows.push(self.add_flow(&mut network, (left, right), index, (client, server))?);
+            flows.push(self.add_flow(&mut network, &routers, index, (client, server))?);
         }
         Ok(DumbbellRun {
             network,
-            bottleneck,
+            bottlenecks,
             flows,
             end: Instant::ZERO + self.duration,
-            mean_rate: self.rate.mean(),
+            mean_rate: sum_of_rates(&paths),
         })
     }
 
@@ -212,32 +290,32 @@ impl Dumbbell {
         if self.duration.is_zero() {
             return out_of_range("the duration", "it must be above zero");
         }
+        if self.paths.len() > MAX_PATHS {
+            return out_of_range("the number of paths", "8 at most");
+        }
         Ok(())
     }
 
-    fn bottleneck(&self) -> LinkConfig {
-        let mut link = LinkConfig::default()
-            .rate(self.rate.clone())
-            .delay(self.rtt / 2)
-            .buffer(self.buffer)
-            .queue(self.queue)
-            .bdp_rtt(self.rtt)
-            .loss(self.loss)
-            .jitter(self.jitter);
-        link.ecn_threshold = self.ecn_threshold;
-        link
-    }
-
-    fn way_back(&self) -> LinkConfig {
-        LinkConfig::default()
-            .rate(self.rate.clone())
-            .delay(self.rtt / 2)
+    /// The paths, or the one that the fields of the dumbbell describe.
+    fn all_paths(&self) -> Vec<DumbbellPath> {
+        if !self.paths.is_empty() {
+            return self.paths.clone();
+        }
+        vec![DumbbellPath {
+            rate: self.rate.clone(),
+            rtt: self.rtt,
+            buffer: self.buffer,
+            queue: self.queue,
+            loss: self.loss,
+            jitter: self.jitter,
+            ecn_threshold: self.ecn_threshold,
+        }]
     }
 
     fn add_flow(
         &self,
         network: &mut Network,
-        (left, right): (NodeId, NodeId),
+        routers: &[(NodeId, NodeId)],
         index: usize,
         (client, server): (ClientConfig, ServerConfig),
     ) -> Result<Flow, SimError> {
@@ -245,14 +323,27 @@ impl Dumbbell {
         let access = LinkConfig::default()
             .rate(self.access_rate)
             .delay(spec.extra_rtt / 4);
-        let (from, to) = (address(1, index, 49_152), address(2, index, 443));
-        let sender = network.add_host(HostConfig::default());
-        network.attach(sender, from, left, access.clone(), access.clone())?;
+        let sender = network.add_host(HostConfig {
+            keep_drained: true,
+            ..HostConfig::default()
+        });
         let receiver = network.add_host(HostConfig {
             server: Some(Arc::new(server)),
             ..HostConfig::default()
         });
-        network.attach(receiver, to, right, access.clone(), access)?;
+        let mut paths = Vec::with_capacity(routers.len());
+        for (path, (left, right)) in routers.iter().enumerate() {
+            let side = 2 * path as u8;
+            let from = address(side + 1, index, 49_152);
+            let to = address(side + 2, index, 443);
+            let interface = network.attach(sender, from, *left, access.clone(), access.clone())?;
+            network.attach(receiver, to, *right, access.clone(), access.clone())?;
+            paths.push((interface, to));
+        }
+        let to = address(2, index, 443);
+        if paths.len() > 1 {
+            network.set_paths(sender, &paths);
+        }
 
         let start = Instant::ZERO + spec.start + self.random_delay(index);
         network.install(sender, BulkSender::new(client, to, start, spec.bytes));
@@ -286,31 +377,40 @@ impl Dumbbell {
         transport.max_receive_window = window.times(2);
         transport.send_window = window.times(2);
         transport.max_idle_timeout = None;
+        if self.paths.len() > 1 {
+            transport.multipath.get_or_insert(MultipathConfig {
+                max_paths: MAX_PATHS as u8,
+                ..MultipathConfig::default()
+            });
+        }
         transport
     }
 
-    /// Most bytes in flight: path and queue full; 64 MiB if there is no limit.
+    /// Most bytes in flight: all paths and queues full, with the longest round-trip time, because data that
+    /// arrive on a fast path wait for those of a slow one; 64 MiB if there is no limit.
     fn window(&self, spec: &FlowSpec) -> ByteCount {
         const UNKNOWN: ByteCount = ByteCount::new(64 << 20);
-        let rtt = self.rtt + spec.extra_rtt;
-        let path = match &self.rate {
-            Rate::Unlimited => self.access_rate.bytes_in(rtt),
-            // A trace may exceed its mean for a while.
-            rate => rate.mean().map_or(0, |mean| mean.bytes_in(rtt)) * 4,
-        };
-        let queue = match self.bottleneck().resolved_buffer() {
-            Ok(Buffer::Bytes(bytes)) => bytes,
-            Ok(Buffer::Packets(packets)) => {
-                ByteCount::new(u64::from(self.datagram_size)).times(packets.get())
-            }
-            _ => UNKNOWN,
-        };
-        let jitter = ByteCount::new(1 << 20);
-        (ByteCount::new(path) + queue + jitter).min(UNKNOWN.times(16))
+        let paths = self.all_paths();
+        let longest = paths.iter().map(|path| path.rtt).max();
+        let rtt = longest.unwrap_or(self.rtt) + spec.extra_rtt;
+        let mut window = ByteCount::new(1 << 20);
+        for path in &paths {
+            window += path.window(rtt, self, UNKNOWN);
+        }
+        window.min(UNKNOWN.times(16))
     }
 }
 
-/// The address of a flow's host: 10.1.x.y for senders, 10.2.x.y for receivers.
+/// Of all paths; `None` if one has no rate.
+fn sum_of_rates(paths: &[DumbbellPath]) -> Option<Bandwidth> {
+    let rates = paths.iter().map(|path| path.rate.mean());
+    let rates: Option<Vec<Bandwidth>> = rates.collect();
+    let bits = rates?.iter().map(|rate| rate.as_bps()).sum();
+    Some(Bandwidth::from_bps(bits))
+}
+
+/// The address of a flow's host: 10.1.x.y for senders, 10.2.x.y for receivers; on the next path 10.3.x.y and
+/// 10.4.x.y, and so on.
 fn address(side: u8, index: usize, port: u16) -> SocketAddr {
     let host = index as u16 + 1;
     let [high, low] = host.to_be_bytes();
@@ -328,9 +428,9 @@ impl DumbbellRun {
         &mut self.network
     }
 
-    /// The bottleneck's link in the direction to the receivers.
+    /// The bottleneck's link in the direction to the receivers; of several paths the first one's.
     pub fn bottleneck(&self) -> LinkId {
-        self.bottleneck
+        self.bottlenecks[0]
     }
 
     /// The hosts of a flow: sender and receiver.
@@ -358,20 +458,25 @@ impl DumbbellRun {
         let flows = (0..self.flows.len())
             .map(|index| self.flow_report(index))
             .collect();
-        let queue = self.network.queue_stats(self.bottleneck);
-        let counters = *self.network.counters(self.bottleneck);
+        let mut queue = QueueReport::default();
+        let (mut random_losses, mut ecn_marks) = (0, 0);
+        for link in &self.bottlenecks {
+            let stats = self.network.queue_stats(*link);
+            let counters = self.network.counters(*link);
+            let dropped = counters.dropped_queue.packets + counters.dropped_aqm.packets;
+            queue.mean_bytes += stats.mean_bytes;
+            queue.max_bytes += stats.max_bytes.get();
+            queue.dropped_packets += dropped.get();
+            random_losses += counters.dropped_random.packets.get();
+            ecn_marks += counters.ecn_marked.packets.get();
+        }
         Report {
             flows,
-            queue: QueueReport {
-                mean_bytes: queue.mean_bytes,
-                max_bytes: queue.max_bytes.get(),
-                dropped_packets: (counters.dropped_queue.packets + counters.dropped_aqm.packets)
-                    .get(),
-            },
+            queue,
             wall_s: 0.0,
             simulated_s: now.as_secs_f64(),
-            random_losses: counters.dropped_random.packets.get(),
-            ecn_marks: counters.ecn_marked.packets.get(),
+            random_losses,
+            ecn_marks,
             utilisation: self.utilisation(now),
             tasks: self.network.stats().tasks,
         }
@@ -379,9 +484,13 @@ impl DumbbellRun {
 
     fn utilisation(&self, now: Instant) -> Option<f64> {
         let could = self.mean_rate?.bytes_in(now - Instant::ZERO);
-        let counters = self.network.counters(self.bottleneck);
-        let carried = counters.delivered.bytes + counters.dropped_random.bytes;
-        (could > 0).then(|| carried.get() as f64 / could as f64)
+        let links = self.bottlenecks.iter();
+        let carried = links.map(|link| {
+            let counters = self.network.counters(*link);
+            (counters.delivered.bytes + counters.dropped_random.bytes).get()
+        });
+        let carried: u64 = carried.sum();
+        (could > 0).then(|| carried as f64 / could as f64)
     }
 
     fn flow_report(&mut self, index: usize) -> FlowReport {
@@ -399,6 +508,7 @@ impl DumbbellRun {
             finish_s: None,
             retransmitted_share: 0.0,
             srtt_ms_mean: 0.0,
+            paths: Vec::new(),
             start_s: start.as_secs_f64(),
             intact: true,
         };
@@ -428,7 +538,24 @@ impl DumbbellRun {
                 let again = stats.stream_bytes_retransmitted.get();
                 report.retransmitted_share = again as f64 / sent as f64;
             }
+            report.paths = path_reports(&stats, self.bottlenecks.len());
         }
         report
     }
+}
+
+/// What a sender did on each of its paths. One that was abandoned and opened again is one path.
+fn path_reports(stats: &ConnectionStats, count: usize) -> Vec<PathReport> {
+    let mut reports = vec![PathReport::default(); count];
+    for path in stats.ended_paths.iter().chain(&stats.paths) {
+        let Some(report) = reports.get_mut(usize::from(path.local.socket.0)) else {
+            continue;
+        };
+        report.bytes_sent += path.sent_bytes.get();
+        report.copies += path.copies.get();
+        if !path.min_rtt.is_zero() {
+            report.srtt_ms = path.smoothed_rtt.as_secs_f64() * 1e3;
+        }
+    }
+    reports
 }

@@ -17,6 +17,8 @@ pub(crate) enum Task {
     Application { host: u32, token: u64 },
     /// A datagram that a tap delayed is sent.
     Release(u32),
+    /// A host opens paths that ended before.
+    Paths { host: u32 },
     /// A host's application starts.
     Start { host: u32 },
 }

@@ -59,6 +59,9 @@ pub(crate) struct Interface {
     pub(crate) outer: SocketAddr,
     uplink: u32,
     downlink: u32,
+    /// What the node at the start of the downlink sends here takes the downlink, whatever the sender's
+    /// interface.
+    direct: bool,
     /// Cache of the last destination of a datagram from here, and its interface: most go to the
     /// same one.
     recent: Option<(SocketAddr, u32)>,
@@ -156,9 +159,15 @@ impl Fabric {
             outer: address,
             uplink,
             downlink,
+            direct: false,
             recent: None,
         });
         Some(id)
+    }
+
+    /// Datagrams to the interface take its downlink where that begins.
+    pub(crate) fn set_direct(&mut self, id: u32) {
+        self.interfaces[id as usize].direct = true;
     }
 
     pub(crate) fn interface(&self, id: u32) -> &Interface {
@@ -228,10 +237,19 @@ impl Fabric {
             return;
         };
         let Interface { outer, uplink, .. } = self.interfaces[from as usize];
+        let Interface {
+            direct, downlink, ..
+        } = self.interfaces[to as usize];
+        let is_neighbour = || self.edge(downlink).from == self.edge(uplink).from;
+        let link = if direct && is_neighbour() {
+            downlink
+        } else {
+            uplink
+        };
         for data in batch.chunks(segment) {
             let parcel = self.pool.parcel(outer, transmit.destination, to, data);
             let packet = Packet::with_ecn(parcel, ecn_to_link(transmit.ecn));
-            self.offer(uplink, packet);
+            self.offer(link, packet);
         }
     }
 

@@ -12,7 +12,9 @@ use swiftwater_quic::{
 use crate::application::{Application, HostContext, Idle};
 use crate::connection_table::ConnectionTable;
 use crate::datagram::{Parcel, ecn_from_link};
+use crate::event_queue::Task;
 use crate::fabric::Fabric;
+use crate::path_opener::PathOpener;
 
 /// Configuration of a host.
 #[derive(Clone, Debug)]
@@ -46,6 +48,7 @@ pub(crate) struct HostCore {
     pub(crate) rng: ChaCha20Rng,
     pub(crate) interfaces: Vec<u32>,
     pub(crate) max_segments: usize,
+    pub(crate) path_opener: PathOpener,
 }
 
 impl HostCore {
@@ -93,6 +96,7 @@ impl Host {
                 rng,
                 interfaces: Vec::new(),
                 max_segments: config.max_segments.max(1),
+                path_opener: PathOpener::default(),
             },
             application: Box::new(Idle),
             is_listed: false,
@@ -176,6 +180,10 @@ impl Host {
         while let Some(connection) = self.core.slots.serve(handle)
             && let Some(event) = connection.poll_event()
         {
+            let opener = &mut self.core.path_opener;
+            if let Some(at) = opener.on_event(now, handle, connection, &event) {
+                fabric.event_queue.push(at, Task::Paths { host: self.id });
+            }
             let (application, mut context) = self.context(fabric);
             application.on_event(&mut context, handle, event);
         }
@@ -200,6 +208,19 @@ impl Host {
                 .slots
                 .arm(handle, self.id, &mut fabric.event_queue);
         }
+    }
+
+    /// Opens the paths of all connections that ended before.
+    pub(crate) fn reopen_paths(&mut self, fabric: &mut Fabric) {
+        let handles: Vec<_> = self.core.slots.handles().collect();
+        for handle in handles {
+            if let Some(connection) = self.core.slots.get_mut(handle)
+                && connection.is_multipath()
+            {
+                self.core.path_opener.open(fabric.now, handle, connection);
+            }
+        }
+        self.list(fabric);
     }
 
     /// The application, and its context.

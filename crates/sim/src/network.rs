@@ -8,7 +8,8 @@ use std::time::Duration;
 use rand_chacha::ChaCha20Rng;
 use swiftwater_link::{Counters, Ecn, Link, LinkConfig, Packet, QueueStats, Tally};
 use swiftwater_quic::{
-    Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointStats, ServerConfig, SocketId,
+    Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointStats, LocalAddress,
+    PathAddress, ServerConfig, SocketId,
 };
 use swiftwater_tls::EndpointSecrets;
 use swiftwater_units::Instant;
@@ -19,6 +20,7 @@ use crate::event_queue::Task;
 use crate::fabric::{Arrival, Fabric, FabricStats, InterfaceId, LinkId, Node, NodeId};
 use crate::host::{Host, HostConfig};
 use crate::log::{LogDetail, PacketLog};
+use crate::path_opener::PathOpener;
 use crate::seed::{Purpose, Seed};
 use crate::tap::{Recording, Tap, TapDatagram, Verdict};
 use crate::totals::HostTotals;
@@ -130,6 +132,31 @@ impl Network {
             .ok_or(SimError::AddressTaken(address))?;
         self.hosts[host.0 as usize].core.interfaces.push(id);
         Ok(InterfaceId(id))
+    }
+
+    /// Lets the host or router at the start of an interface's downlink use it for all datagrams to the
+    /// interface, whatever the link of the interface that they are sent from: a second path to a host of one
+    /// address.
+    pub fn set_direct(&mut self, interface: InterfaceId) {
+        self.fabric.set_direct(interface.0);
+    }
+
+    /// Keeps one path open for each pair of an interface of `host` and a remote address, in every connection
+    /// that the host opens from now on to the first of them; those beyond the first are opened once the peer
+    /// permits, in this order, and again a second after they have ended (RFC 10069).
+    pub fn set_paths(&mut self, host: HostId, paths: &[(InterfaceId, SocketAddr)]) {
+        let addresses = paths.iter().map(|&(interface, remote)| {
+            let ip = self.fabric.interface(interface.0).inner.ip();
+            PathAddress {
+                remote,
+                local: LocalAddress {
+                    socket: self.socket(interface),
+                    ip: Some(ip),
+                },
+            }
+        });
+        let opener = PathOpener::new(addresses.collect());
+        self.hosts[host.0 as usize].core.path_opener = opener;
     }
 
     /// The index of an interface among the local sockets of its host: 0 for the first one, and so on.
@@ -430,6 +457,9 @@ impl Network {
                 let (application, mut context) = host.context(fabric);
                 application.on_timer(&mut context, token);
                 host.list(fabric);
+            }
+            Task::Paths { host } => {
+                self.hosts[host as usize].reopen_paths(fabric);
             }
             Task::Start { host } => {
                 let host = &mut self.hosts[host as usize];

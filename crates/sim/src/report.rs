@@ -47,6 +47,8 @@ pub struct FlowReport {
     pub retransmitted_share: f64,
     /// Mean over time of the sender's smoothed round-trip time, in milliseconds; 0 if there is none.
     pub srtt_ms_mean: f64,
+    /// One entry for each path, in the order of definition; one for a flow with a single path.
+    pub paths: Vec<PathReport>,
     /// When the flow started, in seconds since the start of the run.
     #[serde(skip)]
     pub start_s: f64,
@@ -55,8 +57,19 @@ pub struct FlowReport {
     pub intact: bool,
 }
 
-/// The queue of the bottleneck, the packet in service included.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What a sender did on one path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PathReport {
+    /// Bytes sent in packets that count in flight.
+    pub bytes_sent: u64,
+    /// Stream bytes among them that were sent while they were still in flight, here or on another path.
+    pub copies: u64,
+    /// Smoothed round-trip time at the end, milliseconds; 0 if there was no sample.
+    pub srtt_ms: f64,
+}
+
+/// The queue of the bottleneck (of several paths, their sum), the packet in service included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct QueueReport {
     /// Mean over time, bytes (IP and UDP headers included).
     pub mean_bytes: f64,

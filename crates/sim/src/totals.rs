@@ -6,6 +6,18 @@ use std::time::Duration;
 use swiftwater_quic::{ConnectionStats, RepairStats};
 use swiftwater_units::{ByteCount, PacketCount};
 
+/// Local sockets of a host whose totals are kept apart: paths of a connection at most.
+const SOCKETS: usize = 8;
+
+/// What was sent from one local socket.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SocketTotals {
+    /// Bytes sent in packets that count as in flight.
+    pub bytes_sent: ByteCount,
+    /// Stream bytes among them that were copies of what was still in flight.
+    pub copies: ByteCount,
+}
+
 /// Totals of all present and past connections of a host.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct HostTotals {
@@ -31,6 +43,8 @@ pub struct HostTotals {
     pub repair: RepairStats,
     /// The smallest round-trip time sample; `None` without one.
     pub min_rtt: Option<Duration>,
+    /// By local socket: of a host with several interfaces by interface. Those beyond 8 are left out.
+    pub sockets: [SocketTotals; SOCKETS],
 }
 
 impl HostTotals {
@@ -40,13 +54,17 @@ impl HostTotals {
         self.stream_bytes_sent += stats.stream_bytes_sent;
         self.stream_bytes_retransmitted += stats.stream_bytes_retransmitted;
         self.repair += stats.repair;
-        for path in &stats.paths {
+        for path in stats.paths.iter().chain(&stats.ended_paths) {
             self.packets_sent += path.sent_packets;
             self.bytes_sent += path.sent_bytes;
             self.packets_lost += path.lost_packets;
             self.spurious_losses += path.spurious_losses;
             self.bytes_delivered += path.delivered;
             self.bytes_lost += path.lost_bytes;
+            if let Some(socket) = self.sockets.get_mut(usize::from(path.local.socket.0)) {
+                socket.bytes_sent += path.sent_bytes;
+                socket.copies += path.copies;
+            }
             if !path.min_rtt.is_zero() {
                 let least = self.min_rtt.unwrap_or(path.min_rtt).min(path.min_rtt);
                 self.min_rtt = Some(least);
@@ -67,6 +85,10 @@ impl AddAssign for HostTotals {
         self.stream_bytes_sent += other.stream_bytes_sent;
         self.stream_bytes_retransmitted += other.stream_bytes_retransmitted;
         self.repair += other.repair;
+        for (own, other) in self.sockets.iter_mut().zip(&other.sockets) {
+            own.bytes_sent += other.bytes_sent;
+            own.copies += other.copies;
+        }
         let both = self.min_rtt.into_iter().chain(other.min_rtt);
         self.min_rtt = both.min();
     }
@@ -87,6 +109,10 @@ impl HostTotals {
         self.stream_bytes_sent -= earlier.stream_bytes_sent;
         self.stream_bytes_retransmitted -= earlier.stream_bytes_retransmitted;
         self.repair = self.repair.since(&earlier.repair);
+        for (own, earlier) in self.sockets.iter_mut().zip(&earlier.sockets) {
+            own.bytes_sent -= earlier.bytes_sent;
+            own.copies -= earlier.copies;
+        }
         self
     }
 }

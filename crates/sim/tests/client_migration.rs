@@ -15,7 +15,7 @@ use swiftwater_quic::{Event, LocalAddress, MigrateError, PathAddress, RetryPolic
 use swiftwater_sim::{Attachment, Cipher, Direction, Pair, PairBuilder, Verdict};
 use swiftwater_tls::MemorySessionStore;
 use swiftwater_tls::null::{NullClient, NullServer};
-use swiftwater_units::Side;
+use swiftwater_units::{PathId, Side};
 
 use support::{BOTH, CID_LEN, SIDES, link, millis, path, secs};
 
@@ -64,8 +64,8 @@ fn told(pair: &Pair) -> (Vec<LocalAddress>, Vec<LocalAddress>) {
     let mut told = (Vec::new(), Vec::new());
     for event in pair.events(Side::Client) {
         match event {
-            Event::Migrated { path } => told.0.push(path.local),
-            Event::MigrationFailed { path } => told.1.push(path.local),
+            Event::Migrated { address, .. } => told.0.push(address.local),
+            Event::MigrationFailed { address, .. } => told.1.push(address.local),
             _ => {}
         }
     }
@@ -144,8 +144,7 @@ fn a_client_moves_in_the_middle_of_a_transfer_and_the_two_paths_cannot_be_linked
             assert!(report.finish - report.start < secs(5), "{report:?}");
             pair.advance(secs(5));
             assert_eq!(told(&pair), (vec![other.local], vec![]));
-            let moved =
-                |event: &Event| matches!(event, Event::PeerMoved { remote } if *remote == away());
+            let moved = |event: &Event| matches!(event, Event::PeerMoved { remote, .. } if *remote == away());
             assert_eq!(support::count(&pair, Side::Server, moved), 1);
             assert_unlinkable(&seen);
             assert_ne!(home, away());
@@ -494,10 +493,10 @@ fn stats_and_events_name_both_ends() {
         local: other.local,
     };
     assert_eq!(pair.client().path_address(), expected);
-    assert!(
-        pair.events(Side::Client)
-            .contains(&Event::Migrated { path: expected })
-    );
+    assert!(pair.events(Side::Client).contains(&Event::Migrated {
+        path: PathId::ZERO,
+        address: expected
+    }));
     for side in SIDES {
         assert_eq!(pair.stats(side).path_changes, 1, "{side:?}");
         assert!(path(&pair, side).validated);

@@ -9,8 +9,13 @@ use std::sync::Arc;
 
 use rand_core::Rng;
 use swiftwater_link::{Jitter, LossModel};
+use swiftwater_policies::Policies;
+use swiftwater_policies::schedulers::MinRttConfig;
 use swiftwater_quic::wire::ConnectionId;
-use swiftwater_quic::{ConnectionError, ConnectionIdGenerator, RandomCids};
+use swiftwater_quic::{
+    ConnectionError, ConnectionIdGenerator, MultipathConfig, PathAddress, RandomCids,
+    TransportConfig,
+};
 use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder, Recording};
 use swiftwater_units::{Dir, PathId, Side};
 
@@ -48,6 +53,37 @@ fn rotation_changes_the_ids_of_both_directions() {
                 assert!(ids.len() >= 2, "{side:?} {direction:?}: {ids:?}");
             }
         }
+    }
+}
+
+#[test]
+fn rotation_changes_the_ids_of_every_path() {
+    for side in SIDES {
+        let several = |config: &mut TransportConfig| {
+            config.multipath = Some(MultipathConfig::default());
+            let scheduler = Arc::new(MinRttConfig::default());
+            config.policies = Arc::new(Policies::default().with_scheduler(scheduler));
+        };
+        let builder = Pair::builder().link(link(10, 20)).both_configs(several);
+        let mut pair = connected(builder);
+        pair.advance(millis(300));
+        let address = "192.0.2.200:4433".parse().unwrap();
+        let second = pair.attach_path(Side::Client, address, link(10, 20));
+        let second = second.unwrap();
+        let address = PathAddress {
+            remote: pair.address(Side::Server),
+            local: second.local,
+        };
+        let now = pair.now();
+        pair.client().open_path(now, address).unwrap();
+        pair.advance(millis(300));
+        let recording = pair.network().record(second.downlink);
+        pair.start_transfer(2_000_000, Direction::ToClient);
+        pair.advance(millis(300));
+        pair.connection(side).unwrap().rotate_connection_ids();
+        assert!(pair.finish_transfers(), "{side:?}");
+        let ids = used(&recording);
+        assert!(ids.len() >= 2, "{side:?}: {ids:?}");
     }
 }
 

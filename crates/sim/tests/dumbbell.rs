@@ -160,6 +160,7 @@ fn the_json_has_the_documented_fields() {
             "cc",
             "finish_s",
             "goodput_bps",
+            "paths",
             "retransmitted_share",
             "srtt_ms_mean"
         ]

@@ -35,7 +35,7 @@ fn connected(builder: PairBuilder) -> Pair {
 
 fn moves(pair: &Pair) -> Vec<SocketAddr> {
     let moved = |event: &Event| match event {
-        Event::PeerMoved { remote } => Some(*remote),
+        Event::PeerMoved { remote, .. } => Some(*remote),
         _ => None,
     };
     pair.events(Side::Server).iter().filter_map(moved).collect()

@@ -15,7 +15,7 @@ use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_quic::observe::{Observation, Observer, ObserverFactory};
 use swiftwater_quic::{Event, MtuDiscovery, MtuState, PathStats, TransportConfig};
 use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder, Verdict};
-use swiftwater_units::{Instant, Side};
+use swiftwater_units::{Instant, PathId, Side};
 
 use support::{BOTH, SIDES, count, link, millis, path, secs};
 
@@ -328,10 +328,10 @@ fn what_the_socket_refuses_is_not_tried_again() {
     let id = pair.start_transfer(3_000_000, Direction::ToServer);
     assert!(pair.run_until(|pair| path(pair, Side::Client).mtu_probes_sent == 1));
     let now = pair.now();
-    pair.client().on_datagram_too_large(now, 1472);
+    pair.client().on_datagram_too_large(now, PathId::ZERO, 1472);
     assert_eq!(path(&pair, Side::Client).mtu_probes_lost, 1);
-    pair.client().on_datagram_too_large(now, 1464);
-    pair.client().on_datagram_too_large(now, 1420);
+    pair.client().on_datagram_too_large(now, PathId::ZERO, 1464);
+    pair.client().on_datagram_too_large(now, PathId::ZERO, 1420);
     assert!(pair.finish_transfers());
     assert!(pair.transfer_report(id).verified);
     let end = path(&pair, Side::Client);
@@ -339,11 +339,12 @@ fn what_the_socket_refuses_is_not_tried_again() {
 
     // Its word counts for data too, and never goes below what QUIC needs.
     let now = pair.now();
-    pair.client().on_datagram_too_large(now, 1300);
+    pair.client().on_datagram_too_large(now, PathId::ZERO, 1300);
     assert_eq!(path(&pair, Side::Client).max_datagram_size, 1200);
-    pair.client().on_datagram_too_large(now, 1200);
-    pair.client().on_datagram_too_large(now, 0);
-    pair.client().on_datagram_too_large(now, usize::MAX);
+    pair.client().on_datagram_too_large(now, PathId::ZERO, 1200);
+    pair.client().on_datagram_too_large(now, PathId::ZERO, 0);
+    pair.client()
+        .on_datagram_too_large(now, PathId::ZERO, usize::MAX);
     let largest = watch_sizes(&mut pair, Direction::ToServer);
     assert!(pair.transfer(1_000_000, Direction::ToServer).verified);
     assert!(largest.get() < 1300, "{}", largest.get());

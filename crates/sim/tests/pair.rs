@@ -5,7 +5,7 @@ use std::time::Duration;
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_quic::{Event, RetryPolicy};
 use swiftwater_sim::{Cipher, Direction, LogDetail, LogFate, Pair, PairBuilder, Verdict};
-use swiftwater_units::{Bandwidth, Dir, Instant, Side};
+use swiftwater_units::{Bandwidth, Dir, Instant, PathId, Side};
 
 const BOTH: [Direction; 2] = [Direction::ToServer, Direction::ToClient];
 
@@ -204,7 +204,10 @@ fn the_server_sees_a_rebound_client_at_its_new_address() {
     assert!(pair.finish_transfers());
     assert!(pair.transfer_report(id).verified);
     assert_eq!(pair.server().remote(), address);
-    let moved = Event::PeerMoved { remote: address };
+    let moved = Event::PeerMoved {
+        path: PathId::ZERO,
+        remote: address,
+    };
     assert!(pair.events(Side::Server).contains(&moved));
     assert_eq!(pair.address(Side::Client), address);
     // Acknowledgements on their way to the old address were lost.

@@ -48,7 +48,7 @@ type Sightings = BTreeMap<(bool, Vec<u8>), Vec<SocketAddr>>;
 
 fn moved(pair: &Pair) -> Vec<SocketAddr> {
     let to = |event: &Event| match event {
-        Event::Migrated { path } => Some(path.remote),
+        Event::Migrated { address, .. } => Some(address.remote),
         _ => None,
     };
     pair.events(Side::Client).iter().filter_map(to).collect()

@@ -193,9 +193,16 @@ impl AutoRecConfig {
         }
     }
 
-    /// For live streams: 200 ms, 0.5, 0.5, as deployed by the paper's authors.
+    /// For live streams: 200 ms, 0.5, 0.5, as deployed by the paper's authors; while a queue stands in the sender all
+    /// lost data may have a copy ([`CongestionGuardConfig::backlog_copies`] 1), as these tolerances ask for few.
     pub fn live() -> Self {
-        Self::with(tolerances(200, 0.5, 0.5))
+        Self {
+            guard: CongestionGuardConfig {
+                backlog_copies: 1,
+                ..CongestionGuardConfig::default()
+            },
+            ..Self::with(tolerances(200, 0.5, 0.5))
+        }
     }
 
     /// For real-time communication: as quick as 20 % redundancy permits (section VII).

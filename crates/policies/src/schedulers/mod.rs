@@ -1,22 +1,55 @@
 //! Packet schedulers, one file each, and their names.
 //!
-//! All follow the same rules on which paths may be used at all: a backup path carries data only while
-//! no available path is usable (draft-ietf-quic-multipath-21, section 3.3), a path that is still being
-//! validated only while there is no other, and a path with two probe timeouts in a row only while all
-//! have that.
+//! | name | the next datagram goes to | waits although a path has room |
+//! |---|---|---|
+//! | `first-path` | the first path | – |
+//! | `min-rtt` | the path with the least RTT, by performance class | never |
+//! | `backup` | the preferred path, another only while that fails | while the preferred one has no room |
+//! | `round-robin` | all paths by turns | never |
+//! | `weighted` | the path on which it arrives first, so that all finish together | at the end of the data |
+//! | `ecf` | the path with the least RTT | while that completes the data earlier |
+//! | `blest` | the path with the least RTT | while a slow path would block the send window |
+//! | `redundant` | the path for which copies wait, else the one with the least RTT | never |
+//!
+//! Which paths may carry data at all is the same for all but the first and `backup`: see
+//! [`EligibilityConfig`] and [`PathClassConfig`]. No decision depends on the order in which paths were
+//! opened, unless their views are equal.
 
 mod backup;
+mod batch;
+mod blest;
+mod classes;
+mod ecf;
+mod eligibility;
+mod fast_first;
+mod finish_time;
+mod loss_meter;
 mod min_rtt;
+mod per_path;
+mod rate_estimate;
+mod redundant;
+mod round_robin;
+mod waiting;
 mod weighted;
 
 pub use backup::{Backup, BackupConfig};
+pub use blest::{Blest, BlestConfig, BlockingEstimation};
+pub use classes::{PathClass, PathClassConfig};
+pub use ecf::{EarliestCompletion, Ecf, EcfConfig};
+pub use eligibility::{EligibilityConfig, StandbyUse};
+pub use fast_first::{FastFirst, FastFirstConfig};
+pub use finish_time::{PathCapacity, finish_time};
 pub use min_rtt::{MinRtt, MinRttConfig};
-pub use weighted::{Weight, Weighted, WeightedConfig};
+pub use redundant::{RedundantScheduler, RedundantSchedulerConfig};
+pub use round_robin::{RoundRobin, RoundRobinConfig};
+pub use weighted::{Weighted, WeightedConfig};
+
+use self::waiting::{blocked, has_room, wait_for};
 
 use std::fmt;
 use std::sync::Arc;
 
-use swiftwater_quic::policy::{Demand, PathPhase, PathView, Scheduler, SinglePath};
+use swiftwater_quic::policy::{Scheduler, SinglePath};
 use swiftwater_tunable::{
     Catalogue, Family, MadeFrom, Parameter, ParameterError, Tunable, UnknownEntry,
 };
@@ -64,21 +97,33 @@ impl Family for dyn SchedulerFactory {
         all.add("first-path", "the first path, always", FirstPath);
         all.add(
             "min-rtt",
-            "the path with the least smoothed RTT that has room",
+            "the path with the least smoothed RTT that has room, by performance class",
             MinRttConfig::default(),
         );
         all.add(
             "round-robin",
             "all paths with room, in equal shares",
-            WeightedConfig {
-                weight: Weight::Equal,
-                ..WeightedConfig::default()
-            },
+            RoundRobinConfig::default(),
         );
         all.add(
             "weighted",
-            "all paths with room, in proportion to their rates",
+            "all paths in proportion to their rates, so that they finish together",
             WeightedConfig::default(),
+        );
+        all.add(
+            "ecf",
+            "Earliest Completion First (CoNEXT 2017)",
+            EcfConfig::default(),
+        );
+        all.add(
+            "blest",
+            "blocking estimation (Networking 2016)",
+            BlestConfig::default(),
+        );
+        all.add(
+            "redundant",
+            "with the recovery policy `redundant`: every path carries all data",
+            RedundantSchedulerConfig::default(),
         );
         all.add(
             "backup",
@@ -93,37 +138,4 @@ pub fn scheduler_by_name(specification: &str) -> Result<Box<dyn Scheduler>, Unkn
     SchedulerCatalogue::standard()
         .get(specification)
         .map(|factory| factory.scheduler())
-}
-
-/// Where a path stands in the order of preference that the protocol asks for, smaller first; `None`
-/// if it can't be used.
-fn preference(path: &PathView) -> Option<u8> {
-    match path.phase {
-        PathPhase::Active => Some(u8::from(path.is_backup())),
-        PathPhase::Validating => Some(2),
-        _ => None,
-    }
-}
-
-/// Probe timeouts in a row from which a path counts as failing.
-const FAILING_PTO: u32 = 2;
-
-/// The paths that may carry some of the demand: those of the best preference that there is.
-fn eligible<'a>(
-    paths: &'a [PathView],
-    demand: &'a Demand<'_>,
-) -> impl Iterator<Item = &'a PathView> {
-    let suitable = move |path: &PathView| {
-        let preference = preference(path).filter(|_| demand.suits(path.id))?;
-        Some((path.pto_count >= FAILING_PTO, preference))
-    };
-    let best = paths.iter().filter_map(suitable).min();
-    paths
-        .iter()
-        .filter(move |path| best.is_some() && suitable(path) == best)
-}
-
-/// True if window and pacer of the path let a full datagram go now.
-fn has_room(path: &PathView, now: swiftwater_units::Instant) -> bool {
-    path.window_room().get() >= u64::from(path.mtu) && path.pacing_release <= now
 }

@@ -1,58 +1,46 @@
-//! Shares: all eligible paths carry data, equally or in proportion to their rates.
-
-use std::collections::BTreeMap;
+//! Finishing together: data are split so that all paths deliver the last of them at the same time, each
+//! in proportion to its rate.
+//!
+//! Before each datagram the data that wait are split over the eligible paths as in Chorus
+//! ([`finish_time`]). The datagram goes to the path with room on which it arrives first,
+//! if that path's share is a datagram at least. If it is less, the path would deliver it later than the
+//! others deliver everything, and the scheduler waits for one of them. While much waits every path has a
+//! share, so that each is kept full; at the end the paths with the longest delays drop out one by one.
 
 use swiftwater_quic::policy::{Demand, PathDecision, PathView, Scheduler};
-use swiftwater_tunable::{ParameterValue, tunable};
+use swiftwater_tunable::tunable;
 use swiftwater_units::{ByteCount, Instant, PathId};
 
-use super::{SchedulerFactory, eligible, has_room};
+use super::eligibility::{Eligibility, EligibilityConfig};
+use super::finish_time::{PathCapacity, finish_time};
+use super::rate_estimate::RateEstimates;
+use super::{SchedulerFactory, batch, blocked, has_room, wait_for};
 
-/// What the share of a path is in proportion to.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Weight {
-    /// Every path has the same share.
-    Equal,
-    /// Its estimated rate ([`PathView::estimated_rate`]).
-    #[default]
-    Rate,
-}
-
-impl ParameterValue for Weight {
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "equal" => Some(Self::Equal),
-            "rate" => Some(Self::Rate),
-            _ => None,
-        }
-    }
-
-    fn write(&self) -> String {
-        match self {
-            Self::Equal => "equal",
-            Self::Rate => "rate",
-        }
-        .to_owned()
-    }
-
-    fn accepts() -> String {
-        "equal or rate".to_owned()
-    }
-}
+/// Rounding that a share may be short by.
+const TOLERANCE: f64 = 0.999;
 
 /// Parameters of [`Weighted`].
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WeightedConfig {
-    /// What shares are in proportion to; default the paths' rates.
-    pub weight: Weight,
-    /// Bytes that follow one another on a path before the choice is made again; default 0: one
-    /// datagram.
+    /// Bytes that follow one another on a path before the choice is made again, at most; default 64 KiB. The
+    /// path's share, an eighth of the waiting bytes and a quarter of the window at most.
     pub batch: ByteCount,
+    /// Which paths may carry data.
+    pub eligibility: EligibilityConfig,
+}
+
+impl Default for WeightedConfig {
+    fn default() -> Self {
+        Self {
+            batch: batch::DEFAULT,
+            eligibility: EligibilityConfig::default(),
+        }
+    }
 }
 
 tunable!(WeightedConfig {
-    "weight" => weight, "what the share of a path is in proportion to";
-    "batch" => batch, "bytes that follow one another on a path";
+    "batch" => batch, "bytes that follow one another on a path, at most";
+    ..eligibility;
 });
 
 impl SchedulerFactory for WeightedConfig {
@@ -61,68 +49,66 @@ impl SchedulerFactory for WeightedConfig {
     }
 }
 
-/// Stride scheduling: each path has a virtual time, which a datagram advances by its size over the
-/// path's weight; the eligible path with room whose virtual time is least is next. A path that had no
-/// room for a while doesn't catch up.
+/// See the module's documentation.
 #[derive(Clone, Debug, Default)]
 pub struct Weighted {
-    config: WeightedConfig,
-    /// Virtual time and weight of each path.
-    shares: BTreeMap<PathId, (f64, f64)>,
+    batch: ByteCount,
+    eligibility: Eligibility,
+    rates: RateEstimates,
+    /// Reused for each decision.
+    capacities: Vec<PathCapacity>,
 }
 
 impl Weighted {
     /// No path has sent anything yet.
     pub fn new(config: WeightedConfig) -> Self {
         Self {
-            config,
-            shares: BTreeMap::new(),
+            batch: config.batch,
+            eligibility: Eligibility::new(config.eligibility),
+            rates: RateEstimates::default(),
+            capacities: Vec::new(),
         }
-    }
-
-    fn weight(&self, path: &PathView) -> f64 {
-        match self.config.weight {
-            Weight::Equal => 1.0,
-            Weight::Rate => path.estimated_rate().as_mbps_f64().max(0.001),
-        }
-    }
-
-    fn virtual_time(&self, id: PathId) -> Option<f64> {
-        self.shares.get(&id).map(|(time, _)| *time)
     }
 }
 
 impl Scheduler for Weighted {
     fn next(&mut self, now: Instant, paths: &[PathView], demand: &Demand<'_>) -> PathDecision {
-        self.shares
-            .retain(|id, _| paths.iter().any(|path| path.id == *id));
-        let ready = || eligible(paths, demand).filter(|path| has_room(path, now));
-        // What had no room, or is new, starts from where the others are.
-        let start = ready()
-            .filter_map(|path| self.virtual_time(path.id))
-            .min_by(f64::total_cmp)
-            .unwrap_or(0.0);
-        let time = |path: &PathView| self.virtual_time(path.id).unwrap_or(start);
-        let next = ready().min_by(|a, b| time(a).total_cmp(&time(b)).then(a.id.cmp(&b.id)));
-        let Some(next) = next else {
-            return PathDecision::Blocked;
+        self.rates.observe(now, paths);
+        let rates = &self.rates;
+        let eligible = self.eligibility.paths(now, paths, demand);
+        let eligible = eligible.map(|(_, path)| (rates.capacity(now, path), path));
+        self.capacities.clear();
+        self.capacities
+            .extend(eligible.clone().map(|(capacity, _)| capacity));
+        let waiting = demand.bytes().get() as f64;
+        let finish = finish_time(waiting, &mut self.capacities).unwrap_or_default();
+        let earlier = |a: &(PathCapacity, &PathView), b: &(PathCapacity, &PathView)| {
+            let ties = (a.1.smoothed_rtt, a.1.id).cmp(&(b.1.smoothed_rtt, b.1.id));
+            a.0.delay.total_cmp(&b.0.delay).then(ties)
         };
-        let (id, weight, reached) = (next.id, self.weight(next), time(next));
-        self.shares.insert(id, (reached, weight));
-        for path in paths.iter().filter(|path| !has_room(path, now)) {
-            if let Some((time, _)) = self.shares.get_mut(&path.id) {
-                *time = time.max(reached);
+        let ready = eligible.clone().filter(|(_, path)| has_room(path, now));
+        let Some(next) = ready.min_by(earlier) else {
+            return blocked(now, paths, demand);
+        };
+        let share = next.0.share(finish);
+        if share < waiting.min(next.1.mtu.into()) * TOLERANCE {
+            let awaited = eligible.filter(|other| earlier(other, &next).is_lt());
+            let awaited = awaited
+                .filter_map(|other| Some((other, wait_for(other.1, now)?)))
+                .min_by(|a, b| earlier(&a.0, &b.0));
+            if let Some((_, wait)) = awaited {
+                return wait;
             }
         }
         PathDecision::Path {
-            id,
-            max_bytes: self.config.batch,
+            id: next.1.id,
+            max_bytes: batch::part(self.batch, next.1, demand.bytes())
+                .min(ByteCount::new(share as u64)),
         }
     }
 
-    fn on_sent(&mut self, _now: Instant, path: PathId, bytes: ByteCount) {
-        if let Some((time, weight)) = self.shares.get_mut(&path) {
-            *time += bytes.get() as f64 / *weight;
-        }
+    fn on_sent(&mut self, now: Instant, path: PathId, bytes: ByteCount) {
+        self.eligibility.on_sent(now, path);
+        self.rates.on_sent(now, path, bytes);
     }
 }

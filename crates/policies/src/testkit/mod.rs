@@ -14,7 +14,7 @@
 //! let near = ScriptedPath::new(Bandwidth::from_mbps(10), Duration::from_millis(10));
 //! let far = ScriptedPath::new(Bandwidth::from_mbps(10), Duration::from_millis(40));
 //! let report = Network::new([near, far])
-//!     .scheduler(Box::new(MinRtt(MinRttConfig::default())))
+//!     .scheduler(Box::new(MinRtt::new(MinRttConfig::default())))
 //!     .transfer(ByteCount::new(2_000_000), Duration::from_secs(10));
 //! assert!(report.completed_in.expect("complete") < Duration::from_millis(1_200));
 //! ```

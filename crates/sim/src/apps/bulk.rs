@@ -7,7 +7,7 @@ use std::time::Duration;
 use swiftwater_quic::{
     ClientConfig, ConnectionError, ConnectionHandle, ConnectionStats, Event, StreamEvent,
 };
-use swiftwater_units::{Dir, Instant, PathId, StreamId};
+use swiftwater_units::{Dir, Instant, StreamId};
 
 use super::stream::{Sink, Source};
 use crate::application::{Application, HostContext};
@@ -21,7 +21,8 @@ const SAMPLE: u64 = 1;
 /// Timer of the end.
 const STOP: u64 = 2;
 
-/// Smoothed round-trip times of a connection, sampled at fixed intervals: the mean is one over time.
+/// Smoothed round-trip times of a connection, of all its paths, sampled at fixed intervals: the mean is one over
+/// time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RttSamples {
     sum: Duration,
@@ -144,7 +145,7 @@ impl BulkSender {
         if connection.is_closed() {
             return;
         }
-        if let Some(rtt) = connection.smoothed_rtt(PathId::ZERO) {
+        for rtt in (connection.open_paths()).filter_map(|path| connection.smoothed_rtt(path)) {
             self.rtt.add(rtt);
         }
         if let Some(interval) = self.sample_every {

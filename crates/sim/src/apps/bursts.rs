@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use swiftwater_quic::{ClientConfig, ConnectionError, ConnectionHandle, Event, StreamEvent};
-use swiftwater_units::{Bandwidth, Dir, Instant, StreamId};
+use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, StreamId};
 
 use super::stream::Source;
 use crate::application::{Application, HostContext};
@@ -148,17 +148,17 @@ impl BurstSender {
     fn enough(&self, host: &HostContext<'_>) -> u64 {
         let connection = self.handle.and_then(|handle| host.view(handle));
         let stats = connection.map(swiftwater_quic::Connection::stats);
-        let Some((stats, path)) = stats
-            .as_ref()
-            .and_then(|all| Some((all, all.paths.first()?)))
-        else {
+        let Some(stats) = stats else {
             return self.source.written();
         };
-        let rtt = path.smoothed_rtt.max(Duration::from_nanos(1));
-        let wanted = path
-            .cwnd
-            .scaled(1.0 + TICK.as_secs_f64() / rtt.as_secs_f64());
-        let unsent = stats.send_buffered - path.bytes_in_flight;
+        let (mut wanted, mut in_flight) = (ByteCount::ZERO, ByteCount::ZERO);
+        for path in &stats.paths {
+            let rtt = path.smoothed_rtt.max(Duration::from_nanos(1));
+            let scale = 1.0 + TICK.as_secs_f64() / rtt.as_secs_f64();
+            wanted += path.cwnd.scaled(scale);
+            in_flight += path.bytes_in_flight;
+        }
+        let unsent = stats.send_buffered - in_flight;
         self.source.written() + (wanted - unsent).get()
     }
 

@@ -45,7 +45,23 @@ struct Pending {
     sink: Sink,
 }
 
-/// Opens a connection and sends requests over it at fixed intervals, without waiting for responses.
+/// When requests are due.
+#[derive(Clone, Copy, Debug)]
+enum Pace {
+    /// One every so often, whether those before are answered or not.
+    Every(Duration),
+    /// This long after the response to the one before.
+    AfterResponse(Duration),
+}
+
+/// Timer of the start of the connection.
+const CONNECT: u64 = 0;
+/// Timer of a request.
+const REQUEST: u64 = 1;
+/// Timer of the end.
+const STOP: u64 = 2;
+
+/// Opens a connection and sends requests over it, at fixed intervals or one after the other.
 #[derive(Debug)]
 pub struct Requester {
     config: ClientConfig,
@@ -53,13 +69,17 @@ pub struct Requester {
     /// Bytes of a request, without its header.
     request_len: u64,
     response_len: u64,
-    interval: Duration,
+    pace: Pace,
     count: usize,
+    start: Instant,
+    stop: Option<Instant>,
     handle: Option<ConnectionHandle>,
     connected: bool,
     exchanges: Vec<Exchange>,
     /// Requests that have a stream.
     begun: usize,
+    /// Bytes of responses that are over.
+    received: u64,
     pending: BTreeMap<StreamId, Pending>,
 }
 
@@ -77,14 +97,37 @@ impl Requester {
             remote,
             request_len,
             response_len,
-            interval,
+            pace: Pace::Every(interval),
             count,
+            start: Instant::ZERO,
+            stop: None,
+            received: 0,
             handle: None,
             connected: false,
             exchanges: Vec::new(),
             begun: 0,
             pending: BTreeMap::new(),
         }
+    }
+
+    /// Sends one request after the other: each `pause` after the end of the response to the one before.
+    #[must_use]
+    pub fn one_after_another(mut self, pause: Duration) -> Self {
+        self.pace = Pace::AfterResponse(pause);
+        self
+    }
+
+    /// Starts the handshake at `start`, with the first request; closes the connection at `stop`, if any.
+    #[must_use]
+    pub fn during(mut self, start: Instant, stop: Option<Instant>) -> Self {
+        (self.start, self.stop) = (start, stop);
+        self
+    }
+
+    /// Bytes of responses read so far.
+    pub fn bytes(&self) -> u64 {
+        let pending = self.pending.values().map(|pending| pending.sink.received());
+        self.received + pending.sum::<u64>()
     }
 
     /// The connection, once opened.
@@ -150,18 +193,20 @@ impl Requester {
             exchange.finish = Some(now);
             exchange.verified = sink.is_intact() && sink.received() == self.response_len;
         }
-        if sink.is_finished() || result.is_err() {
+        let is_over = sink.is_finished() || result.is_err();
+        if is_over {
+            self.received += sink.received();
             self.pending.remove(&id);
         }
-    }
-}
-
-impl Application for Requester {
-    fn on_start(&mut self, host: &mut HostContext<'_>) {
-        let start = host.now();
-        for nth in 0..self.count as u32 {
-            host.set_timer(start + self.interval * nth, 0);
+        if is_over
+            && let Pace::AfterResponse(pause) = self.pace
+            && self.exchanges.len() < self.count
+        {
+            host.set_timer(now + pause, REQUEST);
         }
+    }
+
+    fn connect(&mut self, host: &mut HostContext<'_>) {
         match host.connect(&self.config, self.remote, SERVER_NAME) {
             Ok(handle) => self.handle = Some(handle),
             Err(error) => {
@@ -170,6 +215,41 @@ impl Application for Requester {
                     "a simulated connection could not be started: {error}"
                 );
             }
+        }
+    }
+
+    fn request(&mut self, host: &mut HostContext<'_>) {
+        self.exchanges.push(Exchange {
+            due: host.now(),
+            first_byte: None,
+            finish: None,
+            verified: false,
+        });
+        self.begin(host);
+    }
+
+    fn end(&self, host: &mut HostContext<'_>) {
+        let now = host.now();
+        if let Some(connection) = self.handle.and_then(|handle| host.connection(handle)) {
+            connection.close(now, 0, b"stop");
+        }
+    }
+}
+
+impl Application for Requester {
+    fn on_start(&mut self, host: &mut HostContext<'_>) {
+        let start = host.now().max(self.start);
+        host.set_timer(start, CONNECT);
+        match self.pace {
+            Pace::Every(interval) => {
+                for nth in 0..self.count as u32 {
+                    host.set_timer(start + interval * nth, REQUEST);
+                }
+            }
+            Pace::AfterResponse(_) => host.set_timer(start, REQUEST),
+        }
+        if let Some(stop) = self.stop {
+            host.set_timer(stop, STOP);
         }
     }
 
@@ -192,14 +272,12 @@ impl Application for Requester {
         }
     }
 
-    fn on_timer(&mut self, host: &mut HostContext<'_>, _token: u64) {
-        self.exchanges.push(Exchange {
-            due: host.now(),
-            first_byte: None,
-            finish: None,
-            verified: false,
-        });
-        self.begin(host);
+    fn on_timer(&mut self, host: &mut HostContext<'_>, token: u64) {
+        match token {
+            CONNECT => self.connect(host),
+            REQUEST => self.request(host),
+            _ => self.end(host),
+        }
     }
 }
 

@@ -81,8 +81,11 @@ pub struct Attachment {
     pub interface: InterfaceId,
     /// The local socket of the side's connections.
     pub local: LocalAddress,
-    /// The link that it sends into. Datagrams to it use the other side's link.
+    /// The link that it sends into.
     pub uplink: LinkId,
+    /// The link that datagrams to it use after [`Pair::attach_path`]; after [`Pair::attach`] they use the
+    /// other side's link.
+    pub downlink: LinkId,
 }
 
 /// A client and a server.
@@ -361,7 +364,20 @@ impl Pair {
             interface,
             local,
             uplink,
+            downlink,
         })
+    }
+
+    /// Like [`Pair::attach`], with links of its own in both directions: a second path for multipath.
+    pub fn attach_path(
+        &mut self,
+        side: Side,
+        address: SocketAddr,
+        link: LinkConfig,
+    ) -> Result<Attachment, SimError> {
+        let attachment = self.attach(side, address, link)?;
+        self.network.set_direct(attachment.interface);
+        Ok(attachment)
     }
 
     /// `side` loses all its connections without CONNECTION_CLOSE and continues with the same

@@ -88,7 +88,7 @@ impl World {
                     assert!(is_fair, "{side:?}: early data were accepted");
                 }
                 Event::Closed { reason } => self.check_reason(side, reason),
-                Event::Migrated { path } => {
+                Event::Migrated { address: path, .. } => {
                     assert!(side.is_client(), "a server moved to {path:?}");
                     let is_wanted = self.sent_away || self.plan.preferred;
                     assert!(
@@ -97,10 +97,10 @@ impl World {
                     );
                     self.moved = true;
                 }
-                Event::MigrationFailed { path } => {
+                Event::MigrationFailed { address: path, .. } => {
                     assert!(side.is_client() && self.sent_away, "{side:?}: {path:?}");
                 }
-                Event::PeerMoved { remote } => {
+                Event::PeerMoved { remote, .. } => {
                     assert!(
                         side.is_server(),
                         "the server seems to have moved to {remote}"
@@ -196,6 +196,14 @@ impl World {
             ConnectionError::LocallyClosed { code } => watch.closed && *code == 7,
             ConnectionError::PeerApplication { code, reason } => {
                 peer_closed && *code == 7 && reason == b"enough"
+            }
+            // An end may abandon a path that fails while the other end's application abandons those that work
+            // (draft-ietf-quic-multipath-21, section 3.4).
+            ConnectionError::Transport(error) if error.code == ErrorCode::NO_VIABLE_PATH => {
+                self.abandoned
+            }
+            ConnectionError::PeerTransport(error) if error.code == ErrorCode::NO_VIABLE_PATH => {
+                self.abandoned
             }
             // What an application says during the handshake.
             ConnectionError::PeerTransport(error) => {

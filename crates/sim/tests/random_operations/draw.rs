@@ -1,8 +1,8 @@
 //! How cases are drawn.
 
 use proptest::prelude::*;
-use swiftwater_quic::Priority;
 use swiftwater_quic::wire::{VERSION_1, VERSION_2};
+use swiftwater_quic::{MultipathVersions, Priority};
 use swiftwater_sim::Direction;
 use swiftwater_units::{Dir, Side};
 
@@ -146,7 +146,13 @@ fn settings() -> impl Strategy<Value = Settings> {
         ),
         prop_oneof![3 => Just(3_u64), 1 => 3..10_u64],
         prop_oneof![3 => Just(None), 1 => (2_400..100_000_u64).prop_map(Some)],
-        (any::<bool>(), any::<bool>(), any::<bool>(), recovery()),
+        (
+            any::<bool>(),
+            any::<bool>(),
+            any::<bool>(),
+            recovery(),
+            multipath(),
+        ),
     );
     (streams, timing, packets, more_settings()).prop_map(
         |(
@@ -166,7 +172,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 (packet_size, bound),
                 packet_threshold,
                 initial_window,
-                (pacing, ecn, newreno, recovery),
+                (pacing, ecn, newreno, recovery, multipath),
             ),
             more,
         )| Settings {
@@ -193,6 +199,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             ecn,
             newreno,
             recovery,
+            multipath,
             ..more
         },
     )
@@ -204,6 +211,16 @@ fn early() -> impl Strategy<Value = Early> {
         2 => Just(Early::Accepted),
         1 => Just(Early::Rejected),
         1 => Just(Early::Lowered),
+    ]
+}
+
+/// Mostly the version of the RFC.
+fn multipath() -> impl Strategy<Value = Option<MultipathVersions>> {
+    prop_oneof![
+        2 => Just(None),
+        3 => Just(Some(MultipathVersions::Rfc10069)),
+        1 => Just(Some(MultipathVersions::Draft10)),
+        1 => Just(Some(MultipathVersions::Both)),
     ]
 }
 
@@ -271,6 +288,11 @@ fn network_op() -> impl Strategy<Value = Op> {
         2 => (direction(), prop_oneof![1200..1600_usize, Just(9_000)])
             .prop_map(|(to, size)| Op::Shrink(to, size)),
         4 => (any::<bool>(), any::<bool>()).prop_map(|(away, at_once)| Op::Migrate { away, at_once }),
+        4 => any::<bool>().prop_map(|away| Op::OpenPath { away }),
+        // Both ends at once could abandon all paths.
+        2 => (0..4_usize).prop_map(|nth| Op::AbandonPath(Side::Client, nth)),
+        2 => (side(), 0..4_usize, any::<bool>())
+            .prop_map(|(side, nth, backup)| Op::PathStatus(side, nth, backup)),
         1 => (side(), prop_oneof![Just(None), (100..20_000_u64).prop_map(Some)])
             .prop_map(|(side, rate)| Op::ReceiveRate(side, rate)),
         2 => side().prop_map(Op::UpdateKeys),

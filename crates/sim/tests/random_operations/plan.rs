@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use swiftwater_quic::Priority;
+use swiftwater_quic::wire::MultipathVersion;
+use swiftwater_quic::{MultipathVersions, Priority};
 use swiftwater_sim::Direction;
 use swiftwater_units::{Dir, Side};
 
@@ -114,6 +115,8 @@ pub(crate) struct Settings {
     pub(crate) receive_rate_kbps: Option<u64>,
     /// A server's application may send before the handshake is complete.
     pub(crate) half_rtt: bool,
+    /// Several paths, in these versions of the extension.
+    pub(crate) multipath: Option<MultipathVersions>,
 }
 
 impl Default for Settings {
@@ -150,6 +153,7 @@ impl Default for Settings {
             handshake_copies: 2,
             receive_rate_kbps: None,
             half_rtt: false,
+            multipath: None,
         }
     }
 }
@@ -161,6 +165,7 @@ impl Settings {
 }
 
 /// One operation. Streams are chosen among those of the side, in rotation.
+#[allow(dead_code, reason = "the fuzz target draws paths, the tests do not")]
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Open(Side, Dir),
@@ -195,6 +200,14 @@ pub(crate) enum Op {
         away: bool,
         at_once: bool,
     },
+    /// The client opens a path, from its second address or the first, if that is possible.
+    OpenPath {
+        away: bool,
+    },
+    /// A side abandons one of its open paths, if it has two.
+    AbandonPath(Side, usize),
+    /// A side makes one of its open paths a backup, or not any more.
+    PathStatus(Side, usize, bool),
     UpdateKeys(Side),
     Rotate(Side),
     Ping(Side),
@@ -253,5 +266,18 @@ impl Default for Plan {
             finish_all: true,
             ops: Vec::new(),
         }
+    }
+}
+
+impl Plan {
+    /// Both ends permit several paths in a version that they share.
+    pub(crate) fn has_several_paths(&self) -> bool {
+        let [client, server] = self.ends.each_ref().map(|end| end.multipath);
+        let versions = [MultipathVersion::Rfc10069, MultipathVersion::Draft10];
+        client.zip(server).is_some_and(|(client, server)| {
+            let is_shared =
+                |version: &MultipathVersion| client.includes(*version) && server.includes(*version);
+            versions.iter().any(is_shared)
+        })
     }
 }

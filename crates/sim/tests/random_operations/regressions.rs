@@ -1,5 +1,6 @@
 //! Plans that failed once, as small as they could be made.
 
+use swiftwater_quic::MultipathVersions;
 use swiftwater_sim::Direction;
 use swiftwater_units::{Dir, Side};
 
@@ -306,6 +307,57 @@ fn a_move_to_the_preferred_address_and_away_at_once_ends() {
                 away: true,
                 at_once: true,
             },
+        ],
+        ..Plan::default()
+    });
+}
+
+/// Room for nothing, and several paths.
+fn tight_on_several_paths() -> Settings {
+    Settings {
+        send_window: 50,
+        datagram_queue: 1,
+        handshake_copies: 0,
+        multipath: Some(MultipathVersions::Rfc10069),
+        ..tight()
+    }
+}
+
+/// A NAT rebinding moved a path while it was being opened, to an address that had answered before: the path was never
+/// regarded as open, and with the next rebinding it stayed in flight for good.
+#[test]
+fn a_path_that_moves_while_it_is_opened_is_opened() {
+    let server = Settings {
+        cid_limit: 3,
+        ack_threshold: 3,
+        max_ack_delay_ms: 42,
+        ..tight_on_several_paths()
+    };
+    let slow = Wire {
+        rate_kbps: Some(200),
+        ..far(0)
+    };
+    run(&Plan {
+        seed: 1,
+        segments: 1,
+        finish_all: false,
+        wires: [far(8), slow],
+        ends: [tight_on_several_paths(), server],
+        ops: vec![
+            Op::Advance(500),
+            Op::OpenPath { away: true },
+            Op::OpenPath { away: false },
+            Op::Rebind { ip: false },
+            Op::OpenPath { away: false },
+            Op::Advance(272),
+            Op::Migrate {
+                away: true,
+                at_once: false,
+            },
+            Op::Advance(227),
+            Op::Step(7),
+            Op::Rebind { ip: false },
+            Op::Advance(7),
         ],
         ..Plan::default()
     });

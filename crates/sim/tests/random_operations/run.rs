@@ -5,12 +5,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use swiftwater_quic::policy::{PathPreference, PathStatus};
 use swiftwater_quic::{
-    Connection, ConnectionError, ConnectionStats, Expiry, LocalAddress, MigrateError, ReadError,
-    SendDatagramError, WriteError,
+    Connection, ConnectionError, ConnectionStats, Expiry, LocalAddress, MigrateError, PathAddress,
+    ReadError, SendDatagramError, WriteError,
 };
 use swiftwater_sim::{Direction, Pair, TapDatagram};
-use swiftwater_units::{Bandwidth, Dir, Instant, Side};
+use swiftwater_units::{Bandwidth, Dir, Instant, PathId, Side};
 
 use super::faults::{Dice, Faults, negotiates_version};
 use super::model::Model;
@@ -83,6 +84,8 @@ pub(super) struct World {
     pub(super) addresses: u16,
     /// The peer's address changed or seemed to: windows restart.
     pub(super) moved: bool,
+    /// An application abandoned a path while the other end could abandon the rest.
+    pub(super) abandoned: bool,
     /// Where the client can be: at home, away.
     locals: [LocalAddress; 2],
     /// The client got a preferred address.
@@ -127,6 +130,7 @@ impl World {
             dice: Dice::new(plan.seed.rotate_left(17)),
             addresses: 0,
             moved: false,
+            abandoned: false,
             sent_away: false,
             steps: 0,
             injected: 0,
@@ -182,6 +186,9 @@ impl World {
             }
             Op::Rebind { ip } => self.rebind(ip),
             Op::Migrate { away, at_once } => self.migrate(away, at_once),
+            Op::OpenPath { away } => self.open_path(away),
+            Op::AbandonPath(side, nth) => self.abandon_path(side, nth),
+            Op::PathStatus(side, nth, backup) => self.set_path_status(side, nth, backup),
             Op::Replay {
                 to,
                 index,
@@ -445,6 +452,8 @@ impl World {
             client.migrate(now, to)
         };
         let is_fair = match &outcome {
+            // Its first path may be over.
+            _ if self.plan.has_several_paths() => true,
             Ok(()) => confirmed && !closed && !is_there,
             Err(MigrateError::NotConfirmed) => !confirmed,
             Err(MigrateError::Closed) => closed,
@@ -457,6 +466,51 @@ impl World {
         if outcome.is_ok() {
             self.sent_away = true;
             self.moved |= at_once;
+        }
+    }
+
+    fn open_path(&mut self, away: bool) {
+        let now = self.pair.now();
+        let client = self.pair.client();
+        let address = PathAddress {
+            local: self.locals[usize::from(away)],
+            ..client.path_address()
+        };
+        if client.open_path(now, address).is_ok() {
+            self.moved = true;
+        }
+    }
+
+    fn nth_path(&mut self, side: Side, nth: usize) -> Option<PathId> {
+        let paths: Vec<_> = self.open_connection(side)?.open_paths().collect();
+        paths.get(nth % paths.len().max(1)).copied()
+    }
+
+    fn abandon_path(&mut self, side: Side, nth: usize) {
+        let now = self.pair.now();
+        if let Some(path) = self.nth_path(side, nth)
+            && let Some(connection) = self.open_connection(side)
+        {
+            let is_abandoned = connection.abandon_path(now, path).is_ok();
+            self.abandoned |= is_abandoned;
+        }
+    }
+
+    fn set_path_status(&mut self, side: Side, nth: usize, backup: bool) {
+        let status = if backup {
+            PathStatus::Backup
+        } else {
+            PathStatus::Available
+        };
+        let preference = PathPreference {
+            status,
+            ..PathPreference::default()
+        };
+        if self.plan.has_several_paths()
+            && let Some(path) = self.nth_path(side, nth)
+            && let Some(connection) = self.open_connection(side)
+        {
+            connection.set_path_preference(path, preference);
         }
     }
 

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use swiftwater_congestion::{CubicConfig, NewRenoConfig};
 use swiftwater_link::{Buffer, EcnThreshold, Jitter, LinkConfig};
+use swiftwater_policies::schedulers::MinRttConfig;
+use swiftwater_policies::{Policies, ReinjectorCatalogue};
 use swiftwater_quic::crypto::{ClientCrypto, ServerCrypto};
 use swiftwater_quic::{
-    AckFrequencyConfig, EarlyData, EndpointConfig, MtuDiscovery, PreferredAddresses, RandomCids,
-    RetryPolicy, TransportConfig,
+    AckFrequencyConfig, EarlyData, EndpointConfig, MtuDiscovery, MultipathConfig,
+    PreferredAddresses, RandomCids, RetryPolicy, TransportConfig,
 };
 use swiftwater_sim::{LogDetail, Pair};
 use swiftwater_tls::MemorySessionStore;
@@ -75,6 +77,17 @@ pub(super) fn configure(config: &mut TransportConfig, settings: &Settings) {
     config.pacing = settings.pacing;
     config.ecn = settings.ecn;
     config.policies = swiftwater_policies::by_name(settings.recovery).expect("a known policy");
+    if let Some(versions) = settings.multipath {
+        config.multipath = Some(MultipathConfig {
+            versions,
+            ..MultipathConfig::default()
+        });
+        // The default scheduler never uses a second path.
+        let scheduler = Arc::new(MinRttConfig::default());
+        let recovery = ReinjectorCatalogue::standard().get(settings.recovery);
+        let policies = Policies::default().with_reinjector(recovery.expect("a known policy"));
+        config.policies = Arc::new(policies.with_scheduler(scheduler));
+    }
     config.controller = if settings.newreno {
         Arc::new(NewRenoConfig::default())
     } else {

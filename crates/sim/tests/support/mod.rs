@@ -6,6 +6,7 @@
 )]
 
 pub mod hands;
+pub mod paths;
 pub mod rebinding;
 
 use std::cell::RefCell;

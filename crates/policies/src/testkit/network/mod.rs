@@ -237,7 +237,6 @@ impl Network {
         let rtt = now - packet.sent_at;
         path.on_rtt_sample(rtt);
         path.delivered += packet.size;
-        path.settled += 1;
         let rate =
             swiftwater_units::Bandwidth::from_transfer(path.delivered - packet.delivered, rtt);
         path.view.delivery_rate = Some(rate);
@@ -301,7 +300,7 @@ impl Network {
         let path = &mut self.paths[at];
         let in_flight = path.in_flight.values().map(|packet| packet.size).sum();
         path.view.bytes_in_flight = ByteCount::new(in_flight);
-        path.view.loss_rate = path.lost as f64 / path.settled.max(1) as f64;
+        path.view.loss_rate = path.lost as f64 / path.next_number.max(1) as f64;
     }
 
     fn on_cell_acked(&mut self, packet: &SentPacket) {
@@ -324,7 +323,6 @@ impl Network {
     fn on_lost(&mut self, at: usize, lost: &[(u64, SentPacket)]) -> bool {
         let before = self.retransmissions.len();
         for (_, packet) in lost {
-            self.paths[at].settled += 1;
             self.paths[at].lost += 1;
             let cell = &mut self.cells[packet.cell];
             cell.live -= 1;

@@ -34,7 +34,6 @@ pub(super) struct SendingPath {
     pub(super) largest_acked: Option<u64>,
     pub(super) last_sent_at: Instant,
     pub(super) delivered: u64,
-    pub(super) settled: u64,
     pub(super) lost: u64,
     pub(super) report: PathReport,
 }
@@ -56,7 +55,6 @@ impl SendingPath {
             largest_acked: None,
             last_sent_at: Instant::ZERO,
             delivered: 0,
-            settled: 0,
             lost: 0,
             report: PathReport {
                 id,
