@@ -2,11 +2,12 @@
 //! own, lets them rest, and prints the heap of each end by the place in our code that asked for it.
 //!
 //! ```sh
-//! cargo run --release -p swiftwater-net --example connection_memory -- [heap|resident] [connections] [streams]
+//! cargo run --release -p swiftwater-net --example connection_memory -- [heap|resident] [connections] [streams] [paths]
 //! ```
 //!
 //! Every connection has echoed a few bytes; with `streams`, it holds that many open ones that have echoed
-//! 1 kB each. `heap` leaves out what C code allocates (the AEAD keys, some 600 bytes each) and the
+//! 1 kB each. With `paths`, both ends have the multipath extension, and each connection so many paths, all
+//! validated; without, the extension is off. `heap` leaves out what C code allocates (the AEAD keys, some 600 bytes each) and the
 //! allocator's own share; `resident` shows the difference in resident memory instead, all included.
 
 use std::collections::BTreeMap;
@@ -19,9 +20,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_net::quic::{
-    ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, TransportConfig,
+    ClientConfig, EndpointConfig, MultipathConfig, RetryPolicy, ServerConfig, SocketId,
+    TransportConfig,
 };
-use swiftwater_net::{Connection, Endpoint, EndpointOptions, RecvStream, SendStream};
+use swiftwater_net::{Connection, Endpoint, EndpointOptions, PathEvent, RecvStream, SendStream};
 use swiftwater_tls::{ClientTls, DevCertificate, EndpointSecrets, ServerTls, Tickets};
 
 #[global_allocator]
@@ -37,22 +39,27 @@ async fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let argument = |n: usize| arguments.get(n).map(String::as_str);
     match argument(0) {
-        Some("server") => serve(argument(1).ok_or("where to?")?).await,
+        Some("server") => {
+            let paths = argument(2).map_or(Ok(0), str::parse)?;
+            serve(argument(1).ok_or("where to?")?, paths).await
+        }
         how => {
             let connections = argument(1).map_or(Ok(500), str::parse)?;
             let streams = argument(2).map_or(Ok(0), str::parse)?;
-            measure(how != Some("resident"), connections, streams).await
+            let paths = argument(3).map_or(Ok(0), str::parse)?;
+            measure(how != Some("resident"), connections, streams, paths).await
         }
     }
 }
 
-async fn measure(heap: bool, count: usize, streams: usize) -> Outcome<()> {
+async fn measure(heap: bool, count: usize, streams: usize, paths: u32) -> Outcome<()> {
     let folder = std::env::temp_dir().join(format!("connection-memory-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let (mine, theirs) = (folder.join("client.json"), folder.join("server.json"));
     let mut child = Command::new(std::env::current_exe()?)
         .arg("server")
         .arg(&theirs)
+        .arg(paths.to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;
@@ -68,8 +75,12 @@ async fn measure(heap: bool, count: usize, streams: usize) -> Outcome<()> {
     let tls = ClientTls::with_roots([certificate()?.certificate_der()])?.alpn(["echo"]);
     let config = ClientConfig {
         crypto: Arc::new(tls),
-        transport: transport(),
+        transport: transport(paths),
     };
+    let mut sockets = Vec::new();
+    for _ in 1..paths {
+        sockets.push(client.add_socket("127.0.0.1:0".parse()?)?);
+    }
     // What exists once for all connections comes before the count.
     let first = client.connect(&config, server, "localhost")?.await?;
     drop(echo(&first, 14).await?);
@@ -80,6 +91,7 @@ async fn measure(heap: bool, count: usize, streams: usize) -> Outcome<()> {
     for _ in 0..count {
         let connection = client.connect(&config, server, "localhost")?.await?;
         drop(echo(&connection, 14).await?);
+        open_paths(&connection, &sockets).await?;
         connections.push(connection);
     }
     let mut open = Vec::with_capacity(count * streams);
@@ -98,7 +110,9 @@ async fn measure(heap: bool, count: usize, streams: usize) -> Outcome<()> {
         ("client", &mine, mine_after - mine_before),
     ];
     for (end, file, grown) in ends {
-        println!("{end}, bytes of each of {count} connections with {streams} streams");
+        println!(
+            "{end}, bytes of each of {count} connections with {streams} streams, {paths} paths"
+        );
         if heap {
             report(file, count as f64)?;
         } else {
@@ -109,6 +123,29 @@ async fn measure(heap: bool, count: usize, streams: usize) -> Outcome<()> {
     child.kill()?;
     child.wait()?;
     drop((open, first));
+    Ok(())
+}
+
+/// Opens a path from each of the sockets, and waits until all are validated.
+async fn open_paths(connection: &Connection, sockets: &[SocketId]) -> Outcome<()> {
+    if sockets.is_empty() {
+        return Ok(());
+    }
+    let mut events = connection.path_events();
+    for &socket in sockets {
+        while connection.open_path(socket, None).is_err() {
+            // The peer's connection IDs of the path are on the way.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    let mut opened = 0;
+    while opened < sockets.len() {
+        match events.next().await {
+            Some(PathEvent::Opened { .. }) => opened += 1,
+            Some(_) => {}
+            None => return Err("the connection has ended".into()),
+        }
+    }
     Ok(())
 }
 
@@ -131,8 +168,9 @@ fn secrets(seed: u8) -> EndpointConfig {
     EndpointConfig::new(Arc::new(EndpointSecrets::from_seed([seed; 32])))
 }
 
-fn transport() -> Arc<TransportConfig> {
+fn transport(paths: u32) -> Arc<TransportConfig> {
     Arc::new(TransportConfig {
+        multipath: (paths > 0).then(MultipathConfig::default),
         max_idle_timeout: Some(Duration::from_secs(600)),
         ..TransportConfig::default()
     })
@@ -152,13 +190,13 @@ fn certificate() -> Outcome<DevCertificate> {
 }
 
 /// The server's process: echoes, and begins and ends the count when asked to.
-async fn serve(file: &str) -> Outcome<()> {
+async fn serve(file: &str, paths: u32) -> Outcome<()> {
     let tls = ServerTls::from_dev_certificate(&certificate()?)?
         .alpn(["echo"])
         .tickets(Tickets::Stateless)?;
     let config = ServerConfig {
         retry: RetryPolicy::Never,
-        ..ServerConfig::new(Arc::new(tls), transport())
+        ..ServerConfig::new(Arc::new(tls), transport(paths))
     };
     let options = EndpointOptions::new(secrets(1), [1; 32]).server(config);
     let server = Endpoint::bind("127.0.0.1:0".parse()?, options)?;

@@ -23,6 +23,11 @@ impl Clock {
         Instant::from_nanos(self.start.elapsed().as_nanos() as u64)
     }
 
+    /// The same point in time, past or present, for code that reads the system's clock.
+    pub(crate) fn std(&self, at: Instant) -> std::time::Instant {
+        self.start.into_std() + at.saturating_since(Instant::ZERO)
+    }
+
     /// The same point in time for a tokio timer; far futures are cut to a year from now.
     pub(crate) fn tokio(&self, at: Instant) -> tokio::time::Instant {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);

@@ -12,9 +12,9 @@ use swiftwater_quic::crypto::CryptoError;
 use swiftwater_quic::policy::Hints;
 use swiftwater_quic::{
     Connection as Core, ConnectionError, ConnectionStats, EarlyDataOutcome, LocalAddress,
-    MigrateError, PathAddress, SocketId,
+    MigrateError, PathAddress, SocketId, StreamPathError,
 };
-use swiftwater_units::{Bandwidth, Dir, Instant, Side, StreamId};
+use swiftwater_units::{Bandwidth, Dir, Instant, PathId, Side, StreamId};
 
 use crate::application::Application;
 use crate::connection_shared::ConnectionRef;
@@ -244,6 +244,18 @@ impl Connection {
         self.handle.lock().connection.path_address()
     }
 
+    /// Assigns the data of a stream to a path, or with `None` to all of them. They leave nowhere else while
+    /// the path works; see [`quic::Connection::set_stream_path`](swiftwater_quic::Connection::set_stream_path).
+    pub fn set_stream_path(
+        &self,
+        stream: StreamId,
+        path: Option<PathId>,
+    ) -> Result<(), StreamPathError> {
+        let assigned = self.handle.lock().connection.set_stream_path(stream, path);
+        self.handle.touch();
+        assigned
+    }
+
     /// Moves to another of the endpoint's sockets ([`Endpoint::add_socket`]), if the server can be
     /// reached from there: the path in use stays so until the new one is validated. Waits for the
     /// outcome, some seconds at most. Data flows all the while. Clients only.
@@ -255,6 +267,16 @@ impl Connection {
         self.move_to(socket, Core::migrate).await
     }
 
+    /// [`Connection::migrate`] of one of several paths.
+    pub async fn migrate_path(
+        &self,
+        path: PathId,
+        socket: SocketId,
+    ) -> Result<PathAddress, MigrateError> {
+        let migrate = |core: &mut Core, now, local| core.migrate_path(now, path, local);
+        self.move_to(socket, migrate).await
+    }
+
     /// Moves to another of the endpoint's sockets at once, because the present one no longer works,
     /// and waits until the new path is validated. On [`MigrateError::Failed`] the connection remains
     /// there all the same. Clients only.
@@ -264,10 +286,20 @@ impl Connection {
         self.move_to(socket, Core::rebind).await
     }
 
+    /// [`Connection::rebind`] of one of several paths.
+    pub async fn rebind_path(
+        &self,
+        path: PathId,
+        socket: SocketId,
+    ) -> Result<PathAddress, MigrateError> {
+        let rebind = |core: &mut Core, now, local| core.rebind_path(now, path, local);
+        self.move_to(socket, rebind).await
+    }
+
     async fn move_to(
         &self,
         socket: SocketId,
-        how: fn(&mut Core, Instant, LocalAddress) -> Result<(), MigrateError>,
+        how: impl FnOnce(&mut Core, Instant, LocalAddress) -> Result<(), MigrateError>,
     ) -> Result<PathAddress, MigrateError> {
         if self.handle.worker.socket_address(socket).is_none() {
             return Err(MigrateError::NoSuchSocket);
@@ -380,6 +412,13 @@ impl Connection {
     pub fn ping(&self) {
         self.handle.lock().connection.ping();
         self.handle.touch();
+    }
+
+    /// The same on one path of several; false if it is not open.
+    pub fn ping_path(&self, path: PathId) -> bool {
+        let open = self.handle.lock().connection.ping_path(path);
+        self.handle.touch();
+        open
     }
 
     /// Takes the tokens for later connections that the server has sent (client only).

@@ -11,11 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use swiftwater_quic::{Connection, SocketId};
+use swiftwater_units::{Instant, PathId};
 use tokio::sync::Notify;
 
 use crate::connection_signals::{ConnectionSignals, Wakeups};
 use crate::connection_state::ConnectionState;
 use crate::connection_worker::ConnectionWorker;
+use crate::path_events::PathEvent;
 
 /// By how much timers of the runtime may be late: they fire on whole milliseconds.
 const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
@@ -85,9 +87,21 @@ impl ConnectionShared {
         self.touched.swap(false, Ordering::AcqRel);
     }
 
-    /// The system could not reach the peer from `socket`; of interest if that is the socket of the path in use.
-    pub(crate) fn note_unreachable(&self, socket: SocketId, kind: io::ErrorKind) {
+    /// The system could not reach the peer on `path` from `socket`; of interest if the path still uses that
+    /// socket.
+    pub(crate) fn note_unreachable(
+        &self,
+        now: Instant,
+        path: PathId,
+        socket: SocketId,
+        kind: io::ErrorKind,
+    ) {
         let mut state = self.lock();
+        let address = state.connection.address_of(path);
+        if address.is_some_and(|address| address.local.socket == socket) {
+            state.connection.on_path_unreachable(now, path);
+            state.report_path_event(PathEvent::Unreachable { path, kind });
+        }
         if state.connection.path_address().local.socket == socket {
             state.unreachable = Some(kind);
             drop(state);

@@ -15,6 +15,7 @@ use crate::connection_signals::Wakeups;
 use crate::datagram_fates::DatagramFates;
 use crate::idle_release::IdleRelease;
 use crate::migration_request::MigrationRequest;
+use crate::path_events::{PathEvent, PathRecord};
 
 /// Tokens kept for the application; a server that sends more replaces the oldest.
 const MAX_TOKENS: usize = 4;
@@ -58,6 +59,8 @@ pub(crate) struct ConnectionState {
     pub(crate) migration: Option<Box<MigrationRequest>>,
     /// The system's error when it last refused to send from the local address; cleared when it is reported.
     pub(crate) unreachable: Option<io::ErrorKind>,
+    /// Readers of the events of paths, and paths that have ended, once there were any.
+    pub(crate) path_record: Option<Box<PathRecord>>,
     /// What runs on the connection; it takes the events of streams and datagrams.
     application: Option<Arc<dyn Application>>,
     idle: IdleRelease,
@@ -77,6 +80,7 @@ impl ConnectionState {
             datagram_fates: None,
             migration: None,
             unreachable: None,
+            path_record: None,
             application: None,
             idle: IdleRelease::default(),
         }
@@ -191,16 +195,52 @@ impl ConnectionState {
                     self.tokens.reserve_exact(1);
                     self.tokens.push(token);
                 }
-                Event::Migrated { path } => {
-                    wakeups.state |= self.migrated(path.local.socket, Ok(path));
+                Event::Migrated { address, .. } => {
+                    wakeups.state |= self.migrated(address.local.socket, Ok(address));
                 }
-                Event::MigrationFailed { path } => {
+                Event::MigrationFailed { address, .. } => {
                     let failed = Err(MigrateError::Failed);
-                    wakeups.state |= self.migrated(path.local.socket, failed);
+                    wakeups.state |= self.migrated(address.local.socket, failed);
                 }
+                Event::PathOpened { .. }
+                | Event::PathAbandoned { .. }
+                | Event::PathStatusChanged { .. }
+                | Event::PathsAvailable => self.path_event(&event),
                 Event::Closed { reason } => self.note_closed(reason, wakeups),
                 _ => {}
             }
+        }
+    }
+
+    fn path_event(&mut self, event: &Event) {
+        let event = match *event {
+            Event::PathOpened { path, address } => PathEvent::Opened { path, address },
+            Event::PathAbandoned {
+                path,
+                error,
+                by_peer,
+            } => {
+                let stats = self.connection.stats().paths;
+                if let Some(stats) = stats.into_iter().find(|stats| stats.id == path) {
+                    self.path_record.get_or_insert_default().keep(stats);
+                }
+                PathEvent::Abandoned {
+                    path,
+                    error,
+                    by_peer,
+                }
+            }
+            Event::PathStatusChanged { path, status } => PathEvent::StatusChanged { path, status },
+            Event::PathsAvailable => PathEvent::Available,
+            _ => return,
+        };
+        self.report_path_event(event);
+    }
+
+    /// Shows an event of a path to those who read them.
+    pub(crate) fn report_path_event(&self, event: PathEvent) {
+        if let Some(record) = &self.path_record {
+            record.report(event);
         }
     }
 
@@ -264,6 +304,9 @@ impl ConnectionState {
     fn note_closed(&mut self, reason: ConnectionError, wakeups: &mut Wakeups) {
         self.closed.get_or_insert_with(|| Box::new(reason));
         wakeups.closed = true;
+        if let Some(record) = &mut self.path_record {
+            record.close();
+        }
         wakeups.wakers.extend(self.connecting.take());
         wakeups
             .wakers

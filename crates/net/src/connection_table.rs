@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_quic::{ConnectionHandle, SocketId};
+use swiftwater_quic::ConnectionHandle;
 use swiftwater_units::Instant;
 
 use crate::connection_shared::ConnectionShared;
@@ -35,8 +35,6 @@ pub(crate) struct Entry {
     pub(crate) unsettled: bool,
     /// An incoming connection whose handshake is in progress.
     pub(crate) handshaking: bool,
-    /// The blocked socket with which it last queued up.
-    pub(crate) waits_for: Option<SocketId>,
     /// How often in a row its deadline was still in the past after it was acted on.
     overdue: u8,
 }
@@ -58,7 +56,6 @@ impl ConnectionTable {
             ready: false,
             unsettled: false,
             handshaking,
-            waits_for: None,
             overdue: 0,
         });
         self.mark(index);

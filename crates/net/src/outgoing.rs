@@ -3,11 +3,12 @@
 //!
 //! A blocked socket holds back what goes through it, and nothing else.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::task::{Context, Poll, ready};
 
 use swiftwater_quic::{ConnectionHandle, SocketId, Transmit};
+use swiftwater_units::PathId;
 
 use crate::endpoint_shared::{IoCounters, count};
 use crate::socket::{MAX_UDP_PAYLOAD, Parcel, Socket, is_too_large};
@@ -42,8 +43,23 @@ struct Batch {
 struct BlockedSocket {
     batch: Batch,
     buffer: Box<[u8]>,
-    /// Connections whose path uses the socket, by index.
-    waiting: Vec<usize>,
+    waiting: Waiting,
+}
+
+/// Connections of which a path uses a blocked socket, by index, each once.
+#[derive(Default)]
+struct Waiting {
+    /// In the order in which they came.
+    order: Vec<usize>,
+    all: HashSet<usize>,
+}
+
+impl Waiting {
+    fn add(&mut self, index: usize) {
+        if self.all.insert(index) {
+            self.order.push(index);
+        }
+    }
 }
 
 impl BlockedSocket {
@@ -64,10 +80,10 @@ pub(crate) struct SendFailure {
 /// Why the system refused a datagram.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum SendFailureReason {
-    /// The peer can't be reached from this socket.
-    Unreachable(SocketId, io::ErrorKind),
-    /// The interface takes no UDP payload of this size, bytes.
-    TooLarge(usize),
+    /// The peer can't be reached on this path, from this socket.
+    Unreachable(PathId, SocketId, io::ErrorKind),
+    /// The interface of this path takes no UDP payload of this size, bytes.
+    TooLarge(PathId, usize),
 }
 
 impl Outgoing {
@@ -93,12 +109,28 @@ impl Outgoing {
             .any(|blocked| blocked.socket() == socket)
     }
 
-    /// Connection `index` is to be served once `socket` takes datagrams again.
-    pub(crate) fn wait_for(&mut self, socket: SocketId, index: usize) {
-        let mut blocked = self.blocked.iter_mut();
-        if let Some(blocked) = blocked.find(|blocked| blocked.socket() == socket) {
-            blocked.waiting.push(index);
+    /// Puts the sockets that take no datagrams into `sockets`, instead of what is there.
+    pub(crate) fn blocked_sockets(&self, sockets: &mut Vec<SocketId>) {
+        sockets.clear();
+        sockets.extend(self.blocked.iter().map(BlockedSocket::socket));
+    }
+
+    /// Connection `index`, whose paths use `sockets`, is to be served once one of those that are blocked takes
+    /// datagrams again. False if none is blocked.
+    pub(crate) fn wait_for(
+        &mut self,
+        sockets: impl Iterator<Item = SocketId>,
+        index: usize,
+    ) -> bool {
+        let mut waits = false;
+        for socket in sockets {
+            let mut blocked = self.blocked.iter_mut();
+            if let Some(blocked) = blocked.find(|blocked| blocked.socket() == socket) {
+                blocked.waiting.add(index);
+                waits = true;
+            }
         }
+        waits
     }
 
     /// Lets `write` fill the buffer with a batch of `sender`, given the number of datagrams allowed. False if there
@@ -144,7 +176,7 @@ impl Outgoing {
             self.blocked.push(BlockedSocket {
                 batch,
                 buffer: std::mem::replace(&mut self.buffer, next),
-                waiting: Vec::new(),
+                waiting: Waiting::default(),
             });
         }
     }
@@ -155,7 +187,7 @@ impl Outgoing {
         cx: &mut Context<'_>,
         sockets: &WorkerSockets,
         counters: &IoCounters,
-        mut release: impl FnMut(SocketId, usize),
+        mut release: impl FnMut(usize),
     ) {
         let Self {
             blocked,
@@ -168,8 +200,8 @@ impl Outgoing {
             let (batch, buffer) = (&mut blocked.batch, &blocked.buffer);
             let sent = batch.poll_send(cx, sockets.get(socket), buffer, counters, failures);
             if sent.is_ready() {
-                for index in blocked.waiting.drain(..) {
-                    release(socket, index);
+                for index in blocked.waiting.order.drain(..) {
+                    release(index);
                 }
                 *spare = Some(std::mem::take(&mut blocked.buffer));
             }
@@ -233,9 +265,10 @@ impl Batch {
     /// Adds a refused datagram of `len` bytes to `failures` if the reason concerns its connection.
     fn report(&self, error: &io::Error, len: usize, failures: &mut VecDeque<SendFailure>) {
         let reason = if is_too_large(error) {
-            SendFailureReason::TooLarge(len)
+            SendFailureReason::TooLarge(self.transmit.path, len)
         } else if is_unreachable(error.kind()) {
-            SendFailureReason::Unreachable(self.transmit.socket, error.kind())
+            let Transmit { path, socket, .. } = self.transmit;
+            SendFailureReason::Unreachable(path, socket, error.kind())
         } else {
             return;
         };

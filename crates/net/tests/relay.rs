@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use common::{LOOPBACK, NAME, Pair, echo, guard, noise};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
-use swiftwater_link::{EcnThreshold, LinkConfig, LossModel};
+use swiftwater_link::{EcnThreshold, LinkCondition, LinkConfig, LossModel};
 use swiftwater_net::Connection;
-use swiftwater_net::relay::{Relay, RelayConfig, RelayError};
+use swiftwater_net::relay::{Direction, Relay, RelayConfig, RelayError};
 use swiftwater_units::Bandwidth;
 
 async fn transfer(connection: &Connection, len: usize) {
@@ -350,4 +350,32 @@ async fn mistakes_are_reported() {
         ),
         "{error}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_that_is_cut_delivers_nothing_until_it_is_restored() {
+    guard(async {
+        let (pair, relay) = through(|_| {});
+        relay.record_deliveries();
+        let connection = connect(&pair, &relay).await;
+        assert!(relay.in_use().await);
+        transfer(&connection, 10_000).await;
+        let before = relay.take_deliveries();
+        let down = before.iter().filter(|one| one.direction == Direction::Down);
+        assert!(down.map(|one| one.bytes).sum::<usize>() >= 10_000);
+        assert!(before.is_sorted_by_key(|one| one.at));
+        let cut = LinkCondition {
+            cut: true,
+            ..LinkCondition::default()
+        };
+        relay.set_conditions(cut, cut).unwrap();
+        let transfer = transfer(&connection, 10_000);
+        let mut transfer = std::pin::pin!(transfer);
+        let stalled = tokio::time::timeout(Duration::from_millis(100), &mut transfer);
+        assert!(stalled.await.is_err());
+        let whole = LinkCondition::default();
+        relay.set_conditions(whole, whole).unwrap();
+        transfer.await;
+    })
+    .await;
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use swiftwater_quic::TransportConfig;
+use swiftwater_quic::{MultipathConfig, TransportConfig};
 use swiftwater_tls::CipherSuite;
 
 use crate::profile::Profile;
@@ -58,6 +58,24 @@ impl<Side> Builder<Side> {
     #[must_use]
     pub fn qlog(mut self, directory: impl Into<PathBuf>) -> Self {
         self.settings.qlog = Some(directory.into());
+        self
+    }
+
+    /// Permits several paths in a connection (RFC 10069), if the peer does too; default off. Clients open them:
+    /// [`PathManager`](crate::paths::PathManager), or
+    /// [`Connection::open_path`](crate::Connection::open_path).
+    #[must_use]
+    pub fn multipath(mut self, config: MultipathConfig) -> Self {
+        self.settings.multipath = Some(config);
+        self
+    }
+
+    /// Chooses the path of each packet with this scheduler, such as `min-rtt`, `weighted` or `backup`, with
+    /// parameters if that is to be (`weighted:batch=6000`); default `min-rtt` with
+    /// [`multipath`](Self::multipath). It matters at the end that sends.
+    #[must_use]
+    pub fn scheduler(mut self, specification: impl Into<String>) -> Self {
+        self.settings.scheduler = Some(specification.into());
         self
     }
 

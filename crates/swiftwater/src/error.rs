@@ -38,6 +38,9 @@ pub enum BuildError {
     /// There are no such policies of loss recovery.
     #[error(transparent)]
     Recovery(UnknownEntry),
+    /// There is no such scheduler.
+    #[error(transparent)]
+    Scheduler(UnknownEntry),
     /// A QUIC version that this library doesn't support.
     #[error("QUIC version {0:#x} is not supported")]
     Version(u32),

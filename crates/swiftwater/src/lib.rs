@@ -64,6 +64,7 @@
 //!   purpose.
 //! - [`Connection`], [`SendStream`], [`RecvStream`]: streams are `AsyncRead` and `AsyncWrite`;
 //!   unreliable datagrams; closing with code and reason; [`Connection::stats`].
+//! - [`paths`]: which paths a client keeps open in a connection with several.
 //! - [`http`]: HTTP/3 with its client, proxy, files, and the layers around a service.
 //! - [`net`]: endpoints with every option, and [`net::relay`], an emulated link between real
 //!   programs.
@@ -77,7 +78,9 @@
 mod builder;
 mod client;
 mod error;
+pub mod paths;
 mod profile;
+mod scheduling;
 mod server;
 mod settings;
 mod web_client;
@@ -93,13 +96,14 @@ pub use web_server::WebServer;
 pub use swiftwater_http::client::{HttpClient, ResponseExt};
 pub use swiftwater_net::{
     Acceptor, BindError, Connecting, Connection, Endpoint, EndpointOptions, EndpointStats,
-    ReadExactError, ReadToEndError, RecvStream, SendStream,
+    PathEvent, PathEvents, ReadExactError, ReadToEndError, RecvStream, SendStream,
 };
 pub use swiftwater_quic::wire::{VERSION_1, VERSION_2};
 pub use swiftwater_quic::{
-    ConnectError, ConnectionError, ConnectionStats, EarlyData, EarlyDataOutcome, LocalAddress,
-    MigrateError, MtuDiscovery, PathAddress, PathStats, Priority, PtoLimit, ReadError, RetryPolicy,
-    SendDatagramError, SocketId, TransportConfig, WriteError,
+    AbandonPathError, ConnectError, ConnectionError, ConnectionStats, EarlyData, EarlyDataOutcome,
+    LocalAddress, MigrateError, MtuDiscovery, MultipathConfig, MultipathVersions, OpenPathError,
+    PathAddress, PathStats, Priority, PtoLimit, ReadError, RetryPolicy, SendDatagramError,
+    SocketId, TransportConfig, WriteError,
 };
 pub use swiftwater_tls::pki_types::CertificateDer;
 pub use swiftwater_tls::{CipherSuite, DevCertificate, MemorySessionStore, SessionStore, Tickets};

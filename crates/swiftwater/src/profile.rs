@@ -37,8 +37,9 @@ pub enum Profile {
     /// after 500 ms instead of 1 s, which costs distant clients one unnecessary packet, and
     /// handshake data that the peer evidently lacks are retransmitted up to three times before the
     /// PTO. BBRv1 with gentle probes of the round-trip time doesn't reduce its rate at each loss and
-    /// causes no pauses of 200 ms. The values are those tuned for live streaming in production;
-    /// bandwidth has grown since 10 packets were chosen.
+    /// causes no pauses of 200 ms. Lost data have copies where plain retransmission would take more
+    /// than 200 ms, one each during congestion. The values are those tuned for live streaming in
+    /// production; bandwidth has grown since 10 packets were chosen.
     Live,
     /// Calls, remote desktops, games: little data with low latency. Acknowledgements are sent after
     /// a short delay, buffers are small, and idle paths carry keep-alives.

@@ -65,6 +65,7 @@ pub struct ServerSide {
     half_rtt: bool,
     workers: usize,
     preferred: Vec<SocketAddr>,
+    further: Vec<SocketAddr>,
     cids: Option<Arc<dyn ConnectionIdGenerator>>,
     secrets: Option<Arc<EndpointSecrets>>,
     accept: Option<Arc<dyn AcceptPolicy>>,
@@ -93,6 +94,7 @@ impl Server {
             half_rtt: false,
             workers: 1,
             preferred: Vec::new(),
+            further: Vec::new(),
             cids: None,
             secrets: None,
             accept: None,
@@ -258,6 +260,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Listens on this address, too: clients may connect there, and open further paths to it.
+    #[must_use]
+    pub fn also_listen(mut self, address: SocketAddr) -> Self {
+        self.side.further.push(address);
+        self
+    }
+
     /// Listens on this address, too, and sends it to clients as preferred address (RFC 9000,
     /// section 9.6): for servers behind a shared address. Once per family; with port 0 the system
     /// chooses.
@@ -318,6 +327,9 @@ impl ServerBuilder {
             options.endpoint.max_connections = limit;
         }
         let endpoint = Endpoint::bind(address, options)?;
+        for address in self.side.further {
+            endpoint.add_socket(address)?;
+        }
         Ok(Server { endpoint })
     }
 }

@@ -4,14 +4,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use swiftwater_net::{EndpointOptions, TraceFactory};
+use swiftwater_policies::SchedulerCatalogue;
 use swiftwater_qlog::DirectoryFactory;
 use swiftwater_quic::observe::{Both, ObserverFactory};
 use swiftwater_quic::wire::is_known;
-use swiftwater_quic::{EndpointConfig, TransportConfig};
+use swiftwater_quic::{EndpointConfig, MultipathConfig, TransportConfig};
 use swiftwater_tls::{CipherSuite, EndpointSecrets};
 
 use crate::error::BuildError;
 use crate::profile::Profile;
+use crate::scheduling::WithScheduler;
+
+/// The scheduler of connections with several paths, unless another one is named.
+const DEFAULT_SCHEDULER: &str = "min-rtt";
 
 /// Transport and protocols of either role.
 #[derive(Clone, Debug)]
@@ -19,6 +24,8 @@ pub(crate) struct Settings {
     pub(crate) transport: TransportConfig,
     pub(crate) congestion: Option<String>,
     pub(crate) recovery: Option<String>,
+    pub(crate) multipath: Option<MultipathConfig>,
+    pub(crate) scheduler: Option<String>,
     pub(crate) qlog: Option<PathBuf>,
     pub(crate) alpn: Vec<Vec<u8>>,
     pub(crate) suites: Vec<CipherSuite>,
@@ -36,6 +43,8 @@ impl Settings {
             transport: Profile::default().transport(),
             congestion: None,
             recovery: None,
+            multipath: None,
+            scheduler: None,
             qlog: None,
             alpn: Vec::new(),
             suites: CipherSuite::ALL.to_vec(),
@@ -56,6 +65,17 @@ impl Settings {
         if let Some(name) = &self.recovery {
             transport.policies =
                 swiftwater_policies::by_name(name).map_err(BuildError::Recovery)?;
+        }
+        if let Some(multipath) = self.multipath {
+            transport.multipath = Some(multipath);
+        }
+        let default = self.multipath.map(|_| DEFAULT_SCHEDULER);
+        if let Some(name) = self.scheduler.as_deref().or(default) {
+            let scheduler = SchedulerCatalogue::standard().get(name);
+            transport.policies = Arc::new(WithScheduler {
+                scheduler: scheduler.map_err(BuildError::Scheduler)?,
+                policies: transport.policies,
+            });
         }
         if let Some(directory) = &self.qlog {
             let factory = DirectoryFactory::new(directory).map_err(|source| BuildError::Qlog {

@@ -189,10 +189,10 @@ impl QuicShare {
         let sent = sent.saturating_sub(self.sent);
         let again = again.saturating_sub(self.again);
         let share = (sent > 0).then(|| again as f64 / sent as f64);
-        let paths = self.sender.stats().paths;
-        let path = paths.first();
-        let measured = path.filter(|path| !path.min_rtt.is_zero());
-        (measured.map(|path| path.smoothed_rtt), share)
+        // Of several paths, the one that answers soonest.
+        let paths = self.sender.stats().paths.into_iter();
+        let measured = paths.filter(|path| !path.min_rtt.is_zero());
+        (measured.map(|path| path.smoothed_rtt).min(), share)
     }
 }
 

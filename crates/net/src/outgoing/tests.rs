@@ -38,7 +38,7 @@ async fn flush(outgoing: &mut Outgoing, sockets: &WorkerSockets, counters: &IoCo
     })
     .await;
     poll_fn(|cx| {
-        outgoing.retry(cx, sockets, counters, |_, _| {});
+        outgoing.retry(cx, sockets, counters, |_| {});
         if outgoing.is_blocked(SocketId::default()) {
             return Poll::Pending;
         }
@@ -120,7 +120,7 @@ async fn datagrams_larger_than_the_interface_are_reported() {
     flush(&mut outgoing, &sockets, &counters).await;
     let failure = SendFailure {
         sender: sender(),
-        reason: SendFailureReason::TooLarge(size),
+        reason: SendFailureReason::TooLarge(PathId::ZERO, size),
     };
     assert_eq!(outgoing.take_failure(), Some(failure));
     assert_eq!(outgoing.take_failure(), None);

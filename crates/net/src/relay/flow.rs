@@ -132,6 +132,10 @@ impl Carried for Frame {
         sent.is_ok()
     }
 
+    fn direction(&self) -> Direction {
+        self.direction
+    }
+
     fn into_data(self) -> Vec<u8> {
         self.data
     }

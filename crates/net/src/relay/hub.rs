@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use swiftwater_units::Instant;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::flow::{Flow, Frame, link_ecn};
@@ -33,12 +34,16 @@ type SharedBatch = Arc<Mutex<RecvBatch>>;
 pub(super) struct Hub {
     config: RelayConfig,
     shaper: Arc<Shaper<Frame>>,
+    /// Links of clients with certain addresses.
+    diverted: HashMap<IpAddr, Arc<Shaper<Frame>>>,
     dealings: Arc<Mutex<Dealings>>,
     listener: Arc<Socket>,
     clients: HashMap<SocketAddr, Client>,
     /// While all places are taken, none can be taken away before this time.
     full_until: Instant,
     batch: SharedBatch,
+    /// Set by the first datagram of a client.
+    using: watch::Sender<bool>,
 }
 
 struct Client {
@@ -60,6 +65,7 @@ pub(super) fn run(
     dealings: Arc<Mutex<Dealings>>,
     commands: UnboundedReceiver<Command>,
     started: &Started,
+    using: watch::Sender<bool>,
 ) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -79,11 +85,13 @@ pub(super) fn run(
         let mut hub = Hub {
             config,
             shaper: Arc::clone(shaper),
+            diverted: HashMap::new(),
             dealings,
             listener,
             clients: HashMap::new(),
             full_until: Instant::ZERO,
             batch: Arc::new(Mutex::new(RecvBatch::new())),
+            using,
         };
         hub.run(commands).await;
     });
@@ -107,6 +115,9 @@ impl Hub {
                         // The caller may wait no longer.
                         let _ = answer.send(self.rebind());
                     }
+                    Some(Command::Divert(from, shaper)) => {
+                        self.diverted.insert(from, shaper);
+                    }
                     Some(Command::Stop) | None => return,
                 },
                 _ = tick.tick() => self.discard_idle(),
@@ -119,22 +130,38 @@ impl Hub {
         let batch = Arc::clone(&self.batch);
         let mut batch = batch.lock().unwrap_or_else(PoisonError::into_inner);
         ready!(self.listener.poll_recv(cx, &mut batch))?;
-        let shaper = Arc::clone(&self.shaper);
         let mut refused = 0;
-        let now = shaper.clock.now();
-        let datagrams = batch.datagrams().filter_map(|(meta, datagram)| {
-            let flow = self.flow(meta.remote, meta.local_ip);
-            refused += u64::from(flow.is_none());
-            let flow = flow?;
-            flow.touch(now);
-            Some((flow, link_ecn(meta.ecn), datagram))
-        });
-        shaper.enqueue(Direction::Up, datagrams);
+        let now = self.shaper.clock.now();
+        // Nearly always one run: a batch of one client.
+        let mut datagrams = batch.datagrams().peekable();
+        while let Some((first, _)) = datagrams.peek() {
+            let ip = first.remote.ip();
+            let shaper = self.shaper_of(ip);
+            let run = std::iter::from_fn(|| datagrams.next_if(|(meta, _)| meta.remote.ip() == ip));
+            let run = run.filter_map(|(meta, datagram)| {
+                let flow = self.flow(meta.remote, meta.local_ip);
+                refused += u64::from(flow.is_none());
+                let flow = flow?;
+                flow.touch(now);
+                Some((flow, link_ecn(meta.ecn), datagram))
+            });
+            shaper.enqueue(Direction::Up, run);
+        }
+        drop(datagrams);
+        if !*self.using.borrow() {
+            self.using.send_replace(true);
+        }
         let clients = self.clients.len();
         let mut dealings = self.dealings();
         dealings.refused += refused;
         dealings.clients = clients;
         Poll::Ready(Ok(()))
+    }
+
+    /// The links of clients with this address.
+    fn shaper_of(&self, client: IpAddr) -> Arc<Shaper<Frame>> {
+        let shaper = self.diverted.get(&client).unwrap_or(&self.shaper);
+        Arc::clone(shaper)
     }
 
     /// The flow of this client, made now if it is new and there is room.
@@ -163,7 +190,8 @@ impl Hub {
             Arc::clone(&upstream),
             self.config.to,
         ));
-        let reader = self.spawn_reader(Arc::clone(&flow), upstream);
+        let shaper = self.shaper_of(client.ip());
+        let reader = self.spawn_reader(Arc::clone(&flow), upstream, shaper);
         let known = Client {
             flow: Arc::clone(&flow),
             reader,
@@ -204,14 +232,19 @@ impl Hub {
     }
 
     /// Reads what the server sends to a client, and puts it on the link down.
-    fn spawn_reader(&self, flow: Arc<Flow>, upstream: Arc<Socket>) -> JoinHandle<()> {
+    fn spawn_reader(
+        &self,
+        flow: Arc<Flow>,
+        upstream: Arc<Socket>,
+        shaper: Arc<Shaper<Frame>>,
+    ) -> JoinHandle<()> {
         let batch = Arc::clone(&self.batch);
-        let shaper = Arc::clone(&self.shaper);
+        let clock = self.shaper.clock;
         let server = self.config.to;
         let mut poll_upstream = move |cx: &mut Context<'_>| {
             let mut batch = batch.lock().unwrap_or_else(PoisonError::into_inner);
             ready!(upstream.poll_recv(cx, &mut batch))?;
-            let now = shaper.clock.now();
+            let now = clock.now();
             let datagrams = batch
                 .datagrams()
                 .filter(|(meta, _)| meta.remote == server)
@@ -240,7 +273,8 @@ impl Hub {
             };
             let flow = Arc::clone(&client.flow);
             flow.set_upstream(Arc::clone(&upstream));
-            let reader = self.spawn_reader(Arc::clone(&flow), upstream);
+            let shaper = self.shaper_of(address.ip());
+            let reader = self.spawn_reader(Arc::clone(&flow), upstream, shaper);
             // The old reader ends with the old entry, and with it the old socket.
             self.clients.insert(address, Client { flow, reader });
         }

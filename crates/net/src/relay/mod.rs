@@ -21,19 +21,22 @@ pub mod tun;
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use swiftwater_link::{Counters, LinkConfig, LinkConfigError};
+use swiftwater_link::{Counters, LinkCondition, LinkConfig, LinkConfigError};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
 
 use crate::error::BindError;
 use flow::Frame;
 use shaper::Shaper;
+
+pub use shaper::Direction;
 
 /// What a relay is made from.
 #[derive(Clone, Debug)]
@@ -114,12 +117,24 @@ pub struct RelayCounters {
     pub rebinds: u64,
 }
 
+/// A datagram that left a link.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Delivery {
+    /// When it was passed to its receiver.
+    pub at: std::time::Instant,
+    /// Which way it went.
+    pub direction: Direction,
+    /// UDP payload, bytes.
+    pub bytes: usize,
+}
+
 /// A running relay; it stops when dropped.
 pub struct Relay {
     local: SocketAddr,
     shaper: Arc<Shaper<Frame>>,
     dealings: Arc<Mutex<Dealings>>,
     commands: UnboundedSender<Command>,
+    in_use: watch::Receiver<bool>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -136,6 +151,8 @@ struct Dealings {
 enum Command {
     /// New sockets towards the server; the answer is the outcome.
     Rebind(mpsc::Sender<Result<(), BindError>>),
+    /// Clients with this address use other links from now on.
+    Divert(IpAddr, Arc<Shaper<Frame>>),
     Stop,
 }
 
@@ -146,6 +163,7 @@ impl Relay {
         let dealings = Arc::<Mutex<Dealings>>::default();
         let (commands, inbox) = tokio::sync::mpsc::unbounded_channel();
         let (started, start) = mpsc::channel();
+        let (using, in_use) = watch::channel(false);
         let mut threads = Vec::with_capacity(2);
         threads.push({
             let shaper = Arc::clone(&shaper);
@@ -153,7 +171,7 @@ impl Relay {
             thread::Builder::new()
                 .name("relay-io".into())
                 .spawn(move || {
-                    hub::run(config, &shaper, dealings, inbox, &started);
+                    hub::run(config, &shaper, dealings, inbox, &started, using);
                     shaper.stop();
                 })?
         });
@@ -170,6 +188,7 @@ impl Relay {
             shaper,
             dealings,
             commands,
+            in_use,
             threads,
         })
     }
@@ -203,6 +222,35 @@ impl Relay {
             .map_err(|_| RelayError::Stopped)?;
         answered.recv().map_err(|_| RelayError::Stopped)??;
         Ok(())
+    }
+
+    /// Clients with the address `from` that send to this relay use the links of `other` from now on, as a host
+    /// does whose interfaces lead to different networks. Clients that are known already stay on their links.
+    pub fn divert(&self, from: IpAddr, other: &Self) -> Result<(), RelayError> {
+        let divert = Command::Divert(from, Arc::clone(&other.shaper));
+        self.commands.send(divert).map_err(|_| RelayError::Stopped)
+    }
+
+    /// Waits for the first datagram of a client, or returns at once if there was one; false if the relay stops
+    /// before.
+    pub async fn in_use(&self) -> bool {
+        let mut in_use = self.in_use.clone();
+        in_use.wait_for(|used| *used).await.is_ok()
+    }
+
+    /// What is wrong with both links for datagrams that come from now on.
+    pub fn set_conditions(&self, up: LinkCondition, down: LinkCondition) -> Result<(), RelayError> {
+        self.shaper.set_conditions(up, down)
+    }
+
+    /// Records every delivery from now on, for [`Relay::take_deliveries`]: 40 bytes each.
+    pub fn record_deliveries(&self) {
+        self.shaper.record_deliveries();
+    }
+
+    /// The deliveries since the last call, in the order of time; none unless they are recorded.
+    pub fn take_deliveries(&self) -> Vec<Delivery> {
+        self.shaper.take_deliveries()
     }
 
     /// Stops the relay and waits, for a moment, until its threads have ended. What is on the links

@@ -2,10 +2,10 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use swiftwater_link::{Counters, Ecn, Link, LinkConfig, Packet, Payload};
+use swiftwater_link::{Counters, Ecn, Link, LinkCondition, LinkConfig, Packet, Payload};
 use swiftwater_units::Instant;
 
-use super::RelayError;
+use super::{Delivery, RelayError};
 use crate::clock::Clock;
 
 /// Buffers kept for reuse.
@@ -16,7 +16,7 @@ const BURST: usize = 64;
 
 /// Which way a datagram goes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Direction {
+pub enum Direction {
     /// To the server.
     Up,
     /// To the client.
@@ -33,6 +33,9 @@ pub(super) trait Carried: Payload {
     /// Sends the packet on; false if the next hop did not take it.
     fn deliver(&mut self, ecn: Ecn) -> bool;
 
+    /// Where it goes.
+    fn direction(&self) -> Direction;
+
     /// The buffer, to be used again.
     fn into_data(self) -> Vec<u8>;
 }
@@ -44,6 +47,8 @@ struct Links<F> {
     pool: Vec<Vec<u8>>,
     /// Packets that were not taken after the links.
     unsent: u64,
+    /// What was delivered, if that is recorded.
+    deliveries: Option<Vec<Delivery>>,
     stopped: bool,
 }
 
@@ -76,6 +81,7 @@ impl<F: Carried> Shaper<F> {
                 down: link("down", down, !seed)?,
                 pool: Vec::new(),
                 unsent: 0,
+                deliveries: None,
                 stopped: false,
             }),
             changed: Condvar::new(),
@@ -123,11 +129,19 @@ impl<F: Carried> Shaper<F> {
             if !arrived.is_empty() {
                 drop(links);
                 let mut unsent = 0;
+                let at = self.clock.std(now);
                 for packet in &mut arrived {
                     unsent += u64::from(!packet.payload.deliver(packet.ecn));
                 }
                 links = self.lock();
                 links.unsent += unsent;
+                if let Some(deliveries) = &mut links.deliveries {
+                    deliveries.extend(arrived.iter().map(|packet| Delivery {
+                        at,
+                        direction: packet.payload.direction(),
+                        bytes: packet.payload.len(),
+                    }));
+                }
                 for packet in arrived.drain(..) {
                     links.recycle(packet.payload.into_data());
                 }
@@ -147,6 +161,38 @@ impl<F: Carried> Shaper<F> {
                 }
             };
         }
+    }
+
+    /// What is wrong with the links from now on.
+    pub(super) fn set_conditions(
+        &self,
+        up: LinkCondition,
+        down: LinkCondition,
+    ) -> Result<(), RelayError> {
+        let link = |direction| move |source| RelayError::Link { direction, source };
+        up.validate().map_err(link("up"))?;
+        down.validate().map_err(link("down"))?;
+        let now = self.clock.now();
+        let mut links = self.lock();
+        let set = links.up.set_condition(now, up);
+        set.map_err(link("up"))?;
+        let set = links.down.set_condition(now, down);
+        set.map_err(link("down"))
+    }
+
+    /// From now on every delivery is recorded.
+    pub(super) fn record_deliveries(&self) {
+        self.lock().deliveries.get_or_insert_default();
+    }
+
+    /// The deliveries since the last call.
+    pub(super) fn take_deliveries(&self) -> Vec<Delivery> {
+        let mut links = self.lock();
+        links
+            .deliveries
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// Ends [`Shaper::run`].

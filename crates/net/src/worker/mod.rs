@@ -18,7 +18,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use swiftwater_quic::EndpointEvent;
+use swiftwater_quic::{EndpointEvent, SocketId};
 use swiftwater_units::Instant;
 use tokio::runtime::{Handle as Runtime, RuntimeFlavor};
 
@@ -73,6 +73,8 @@ struct Scratch {
     wakeups: Wakeups,
     events: Vec<EndpointEvent>,
     destinations: Vec<Destination>,
+    /// Sockets that take no datagrams, as of the last send.
+    blocked_sockets: Vec<SocketId>,
 }
 
 impl Worker {

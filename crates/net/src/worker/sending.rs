@@ -30,15 +30,12 @@ impl Worker {
         let mut busy = false;
         let (sockets, table) = (&self.sockets, &mut self.table);
         let counters = &self.shared.counters;
-        self.outgoing.retry(cx, sockets, counters, |socket, index| {
+        self.outgoing.retry(cx, sockets, counters, |index| {
             busy = true;
-            if let Some(entry) = table.get_mut(index)
-                && entry.waits_for == Some(socket)
-            {
-                entry.waits_for = None;
-            }
             table.mark(index);
         });
+        self.outgoing
+            .blocked_sockets(&mut self.scratch.blocked_sockets);
         self.report_failures();
         busy
     }
@@ -51,31 +48,37 @@ impl Worker {
         };
         let now = self.shared.clock.now();
         let mut state = entry.shared.lock();
-        let socket = state.connection.path_address().local.socket;
-        let blocked = self.outgoing.is_blocked(socket);
+        let blocked = &mut self.scratch.blocked_sockets;
         let connection = &mut state.connection;
         let filled = self
             .outgoing
             .fill(&self.sockets, entry.handle, |segments, buffer| {
-                if blocked {
-                    connection.poll_transmit_off_path(now, buffer)
-                } else {
+                if blocked.is_empty() {
                     connection.poll_transmit(now, segments, buffer)
+                } else {
+                    connection.poll_transmit_around(now, segments, buffer, blocked)
                 }
             });
-        if !filled && !blocked {
-            state.on_sent_all(now);
-        }
-        drop(state);
         if filled {
+            drop(state);
             let counters = &self.shared.counters;
             self.outgoing.send(cx, &self.sockets, counters);
+            self.outgoing.blocked_sockets(blocked);
             self.report_failures();
             return true;
         }
-        if blocked && entry.waits_for.replace(socket) != Some(socket) {
-            self.outgoing.wait_for(socket, index);
+        let waits = !blocked.is_empty() && {
+            let connection = &state.connection;
+            let addresses = connection
+                .open_paths()
+                .filter_map(|path| connection.address_of(path));
+            let sockets = addresses.map(|address| address.local.socket);
+            self.outgoing.wait_for(sockets, index)
+        };
+        if !waits {
+            state.on_sent_all(now);
         }
+        drop(state);
         self.table.unsettle(index);
         false
     }
@@ -87,13 +90,15 @@ impl Worker {
                 continue;
             };
             match failure.reason {
-                SendFailureReason::Unreachable(socket, kind) => {
-                    entry.shared.note_unreachable(socket, kind);
+                SendFailureReason::Unreachable(path, socket, kind) => {
+                    let now = self.shared.clock.now();
+                    entry.shared.note_unreachable(now, path, socket, kind);
+                    self.table.mark(failure.sender.index());
                 }
-                SendFailureReason::TooLarge(size) => {
+                SendFailureReason::TooLarge(path, size) => {
                     let now = self.shared.clock.now();
                     let mut state = entry.shared.lock();
-                    state.connection.on_datagram_too_large(now, size);
+                    state.connection.on_datagram_too_large(now, path, size);
                     drop(state);
                     self.table.mark(failure.sender.index());
                 }

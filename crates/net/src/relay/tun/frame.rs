@@ -64,6 +64,10 @@ impl Carried for IpFrame {
         sent.is_ok()
     }
 
+    fn direction(&self) -> Direction {
+        self.direction
+    }
+
     fn into_data(self) -> Vec<u8> {
         self.data
     }
