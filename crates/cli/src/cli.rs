@@ -11,6 +11,8 @@ use clap_complete::Shell;
 
 use crate::build_commit::LONG_VERSION;
 use crate::commands::get::args::GetArgs;
+use crate::commands::relay::change::ChangeArg;
+use crate::commands::relay::leg::LegArg;
 use crate::commands::serve::args::ServeArgs;
 use crate::commands::sim::SimArgs;
 use crate::demo::DemoArgs;
@@ -105,14 +107,43 @@ Examples:
   swiftwater relay --listen 127.0.0.1:5000 --to 127.0.0.1:4433 --rate 20mbit --delay 30ms --loss 1%
   swiftwater relay --listen 127.0.0.1:5000 --to 10.0.0.7:443 --trace lte.csv --buffer 1bdp
   swiftwater relay --listen [::]:5000 --to server.example:443 --loss ge:2%,40%@5ms --jitter 5ms --json
+  swiftwater relay --to 127.0.0.1:4433 --leg name=wifi,listen=127.0.0.1:5001,rate=40mbit,rtt=20ms \
+    --leg name=lte,from=127.0.0.2,trace=lte.csv --change wifi,loss:10%@4s --change wifi,cut@5s \
+    --change wifi,restore@9s --record deliveries.csv
 
 Clients send to the relay as if it were the server. --delay is one way; both directions have the same
 link unless an --up- flag says otherwise. Formats of traces: CSV (t_ms,rate_kbps,rtt_ms,loss) and
-Mahimahi's. Counters are printed on Ctrl-C.")]
+Mahimahi's. Counters are printed on Ctrl-C.
+
+Each --leg is a network of its own, such as for one path of a connection. It has a port of its own (listen=),
+and may lead to another address of the server (to=); or clients with one address use it (from=), though they
+send to the leg before, as with two interfaces of a host. Further: name=, rate=, up-rate=, rtt= or delay= (one way), up-delay=, loss=, up-loss=, jitter=,
+buffer=, up-buffer=, queue=, reorder=, duplicate=, ecn-threshold=, trace=; the flags of the link hold for
+what a leg leaves open. The client of the example is:
+  swiftwater get https://127.0.0.1:5001/file --path 127.0.0.1 --path 127.0.0.2
+
+--change [LEG,]WHAT@TIME, without LEG for all: cut (nothing passes), cut-up (to the server), cut-down,
+loss:50% (each way, on top of that of the link), delay:10 (propagation takes ten times as long), restore
+(as at first). Times count from the first datagram of a client on any leg. Packets that are on a link
+already arrive.")]
 pub struct RelayArgs {
     /// Address and UDP port that clients send to
-    #[arg(long, value_name = "ADDR", value_parser = crate::listen_address::parse)]
-    pub listen: SocketAddr,
+    #[arg(long, value_name = "ADDR", value_parser = crate::listen_address::parse,
+          required_unless_present = "legs", conflicts_with = "legs")]
+    pub listen: Option<SocketAddr>,
+
+    /// One of several networks, with a port of its own (repeat): name=wifi,listen=ADDR,rate=40mbit,rtt=20ms
+    #[arg(long = "leg", value_name = "listen=ADDR[,...]")]
+    pub legs: Vec<LegArg>,
+
+    /// What happens to a leg, and when (repeat): wifi,cut@5s
+    #[arg(long = "change", value_name = "[LEG,]WHAT@TIME")]
+    pub changes: Vec<ChangeArg>,
+
+    /// Write every delivered datagram to this file: CSV of ms (since the first datagram of a client), leg,
+    /// direction, bytes of UDP payload
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
 
     /// The server: host:port
     #[arg(long, value_name = "HOST:PORT")]

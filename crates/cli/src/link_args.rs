@@ -147,6 +147,32 @@ impl RelayLinkArgs {
         Ok(Links { up, down })
     }
 
+    /// These, and for what they leave open those of `base`.
+    #[must_use]
+    pub fn or(&self, base: &Self) -> Self {
+        let has_rate = self.rate.is_some() || self.trace.is_some();
+        let base_rate = if has_rate { None } else { base.rate.clone() };
+        let base_trace = if has_rate { None } else { base.trace.clone() };
+        Self {
+            rate: self.rate.clone().or(base_rate),
+            trace: self.trace.clone().or(base_trace),
+            delay: self.delay.or(base.delay),
+            loss: self.loss.or(base.loss),
+            jitter: self.jitter.or(base.jitter),
+            buffer: self.buffer.or(base.buffer),
+            queue: self.queue.or(base.queue),
+            reorder: self.reorder.or(base.reorder),
+            duplicate: self.duplicate.or(base.duplicate),
+            corrupt: self.corrupt.or(base.corrupt),
+            mtu: self.mtu.or(base.mtu),
+            ecn_threshold: self.ecn_threshold.or(base.ecn_threshold),
+            up_rate: self.up_rate.clone().or(base.up_rate.clone()),
+            up_delay: self.up_delay.or(base.up_delay),
+            up_loss: self.up_loss.or(base.up_loss),
+            up_buffer: self.up_buffer.or(base.up_buffer),
+        }
+    }
+
     /// Settings common to both directions.
     fn common(&self) -> LinkConfig {
         LinkConfig {

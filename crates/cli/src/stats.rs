@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
+use swiftwater::Connection;
 use swiftwater::quic::{ConnectionStats, FrameCounts, PathStats};
 use swiftwater::units::{Bandwidth, ByteCount};
 
@@ -63,8 +64,18 @@ pub struct StatsRow {
 pub struct PathRow {
     /// The path.
     pub id: u32,
+    /// This end's address on it; null if the system chooses.
+    pub local: Option<String>,
     /// The peer's address on it.
     pub remote: String,
+    /// Bytes sent in packets that count in flight.
+    pub bytes_sent: u64,
+    /// Bytes received in packets.
+    pub bytes_received: u64,
+    /// Of the stream bytes sent, retransmissions and copies.
+    pub retransmitted: u64,
+    /// Of these, re-injected copies of what was still in flight, here or on another path.
+    pub copies: u64,
     /// Name of the congestion controller.
     pub controller: &'static str,
     /// Its state.
@@ -145,7 +156,12 @@ impl From<&PathStats> for PathRow {
     fn from(path: &PathStats) -> Self {
         Self {
             id: path.id.get(),
+            local: path.local.ip.map(|ip| ip.to_string()),
             remote: path.remote.to_string(),
+            bytes_sent: path.sent_bytes.get(),
+            bytes_received: path.received_bytes.get(),
+            retransmitted: path.retransmitted.get(),
+            copies: path.copies.get(),
             controller: path.controller,
             congestion_state: path.congestion_state,
             srtt_ms: millis(path.smoothed_rtt),
@@ -166,4 +182,27 @@ impl From<&PathStats> for PathRow {
             mtu: path.max_datagram_size,
         }
     }
+}
+
+/// Every path of a connection, those that have ended among them, by identifier.
+pub fn path_rows(connection: &Connection) -> Vec<PathRow> {
+    let mut all = connection.paths();
+    let ended = connection.ended_paths().into_iter();
+    let ended: Vec<_> = ended
+        .filter(|path| all.iter().all(|other| other.id != path.id))
+        .collect();
+    all.extend(ended);
+    all.sort_by_key(|path| path.id);
+    let port = |row: &mut PathRow, path: &PathStats| {
+        let address = connection.path_addresses(path.id);
+        if let Some((local, _)) = address {
+            row.local = Some(local.to_string());
+        }
+    };
+    let rows = all.iter().map(|path| {
+        let mut row = PathRow::from(path);
+        port(&mut row, path);
+        row
+    });
+    rows.collect()
 }

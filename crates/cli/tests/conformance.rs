@@ -100,7 +100,7 @@ fn the_totals_are_right() {
         total[0] += 1;
         total[kind] += 1;
     }
-    assert_eq!(totals.len(), 8, "four documents of QUIC, four of HTTP/3");
+    assert_eq!(totals.len(), 9, "five documents of QUIC, four of HTTP/3");
     for (rfc, [all, tested, not_applicable, open]) in totals {
         let line = format!("| RFC {rfc} | {all} | {tested} | {not_applicable} | {open} |");
         assert!(page.contains(&line), "the page doesn't say: {line}");

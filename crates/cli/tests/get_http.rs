@@ -94,6 +94,7 @@ fn json_has_times_in_order() {
             "further_tries",
             "goodput_bps",
             "led_to",
+            "paths",
             "protocol",
             "retransmitted",
             "reused",

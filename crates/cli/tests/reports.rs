@@ -56,6 +56,7 @@ fn sim_reports_what_is_documented() {
             "cc",
             "finish_s",
             "goodput_bps",
+            "paths",
             "retransmitted_share",
             "srtt_ms_mean",
         ];
@@ -73,6 +74,39 @@ fn sim_reports_what_is_documented() {
     report["wall_s"] = Value::Null;
     again["wall_s"] = Value::Null;
     assert_eq!(report, again);
+}
+
+#[test]
+fn sim_over_two_paths_reports_each_of_them() {
+    let line = [
+        "sim",
+        "--flow",
+        "cubic",
+        "--path",
+        "rate=20mbit,rtt=20ms",
+        "--path",
+        "rate=10mbit,loss=ge:0.1%,60%",
+        "--duration",
+        "4s",
+        "--json",
+    ];
+    let report = json(&succeeded(&run(line)));
+    let flow = &report["flows"][0];
+    assert!(flow["goodput_bps"].as_f64().unwrap() > 21e6, "{flow}");
+    let paths = flow["paths"].as_array().unwrap();
+    assert_eq!(paths.len(), 2);
+    for path in paths {
+        assert_eq!(keys(path), ["bytes_sent", "copies", "srtt_ms"]);
+        assert!(path["bytes_sent"].as_u64().unwrap() > 500_000, "{path}");
+        assert!(path["srtt_ms"].as_f64().unwrap() >= 20.0, "{path}");
+    }
+    let error = failed(&run(["sim", "--path", "speed=20mbit"]), 2);
+    assert!(error.contains("rate="), "{error}");
+    let error = failed(
+        &run(["sim", "--path", "rate=1mbit", "--scheduler", "best"]),
+        2,
+    );
+    assert!(error.contains("min-rtt"), "{error}");
 }
 
 #[test]

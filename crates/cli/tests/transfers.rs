@@ -62,7 +62,15 @@ fn many_files_arrive_intact() {
     for row in each {
         assert_eq!(
             keys(row),
-            ["bytes", "error", "file", "goodput_bps", "seconds", "url"]
+            [
+                "bytes",
+                "error",
+                "file",
+                "goodput_bps",
+                "paths",
+                "seconds",
+                "url"
+            ]
         );
         assert!(row["error"].is_null());
     }

@@ -60,6 +60,7 @@ fn flow(controller: &str, app: App, count: u32) -> Result<FlowSpec, Box<dyn Erro
         recovery_text: "arq".to_owned(),
         transport: TransportSpec::default(),
         app,
+        paths: None,
     })
 }
 
@@ -81,6 +82,7 @@ fn setup(seconds: u64, flow: FlowSpec) -> Setup {
             backward: way,
         }],
         flows: vec![flow],
+        parallel: None,
     }
 }
 

@@ -2,6 +2,6 @@
 
 pub(crate) mod generate;
 pub(crate) mod get;
-pub(crate) mod relay;
+pub mod relay;
 pub mod serve;
 pub(crate) mod sim;

@@ -6,11 +6,15 @@
 //!   side.
 //! - `files`: files read from and written to disk. Each preset is a separate network ([`presets`]);
 //!   all run at the same time, so that the whole takes as long as the slowest.
+//! - [`multipath`]: a download and live video while one of two networks fails, over one path, with migration
+//!   and over both.
 //! - [`web`]: a page and calls of an API over HTTP/3, compared with HTTP/2 over the kernel's TCP.
 
 mod file_transfers;
 pub mod files;
 pub mod live;
+pub mod multipath;
+mod page_file;
 pub mod presets;
 pub mod random_numbers;
 pub mod row;
@@ -27,6 +31,7 @@ use tokio::task::JoinSet;
 use self::file_transfers::TransferSetup;
 use self::files::Files;
 use self::live::plan::LiveArgs;
+use self::multipath::plan::MultipathDemoArgs;
 use self::presets::Preset;
 use self::row::FileRow;
 use self::web::plan::WebArgs;
@@ -48,9 +53,10 @@ Examples:
   swiftwater demo live --loss 8% --recovery autorec --recovery autorec+
   swiftwater demo files --preset satellite
   swiftwater demo web
+  swiftwater demo multipath
 
-Without a story it is 'live': flags are those of 'demo live'. 'live' takes half a minute, 'files' about as
-long, 'web' up to a minute and a half; with --quick all take seconds."
+Without a story it is 'live': flags are those of 'demo live'. 'live' takes half a minute, 'files' and
+'multipath' about as long, 'web' up to a minute and a half; with --quick all take seconds."
 )]
 pub struct DemoArgs {
     /// The demonstration to run.
@@ -114,6 +120,27 @@ a minute and a half, with --quick a few seconds.
 CUBIC, the default for HTTP/3, reduces its window at each loss; TCP uses the kernel's controller, which the
 tables name. To use the same controller for both, set --cc and --tcp-cc; on lossy links try --cc bbr3.")]
     Web(Box<WebArgs>),
+    /// Wi-Fi fails in the middle of a download and of live video: one path, migration, several paths
+    #[command(after_help = "\
+Examples:
+  swiftwater demo multipath
+  swiftwater demo multipath --fault cut-down --fails lte --strategy multipath
+  swiftwater demo multipath --quick --json
+
+A client has two networks, Wi-Fi (20 Mbit/s, RTT 20 ms) and LTE (12 Mbit/s, RTT 50 ms), emulated between real UDP
+sockets at 127.0.0.1 and 127.0.0.2. It gets a file, and live video, each over a connection and networks of its
+own, all at the same time. Wi-Fi fades for a second, is gone for some, and comes back:
+
+- single-path stays on Wi-Fi;
+- migration moves the connection to LTE when nothing new has arrived for 4 probe timeouts, 500 ms at least: a
+  receiver that waits for data has no earlier sign that a path is dead;
+- multipath uses both networks at once (RFC 10069), with failover as recovery policy unless another is given.
+
+Each row has the longest gap that the application saw: between two arrivals of bytes of the file, between two
+complete frames of the video. The page shows the rate over each network. A job that is not complete 12 s after
+the end of the video is given up. JSON: strategy, job, bytes, sha256_ok, completion_ms, longest_gap_ms, freezes,
+paths (of the server: bytes_sent, copies, srtt_ms).")]
+    Multipath(Box<MultipathDemoArgs>),
 }
 
 /// `demo files`.
@@ -153,6 +180,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
         Some(Story::Live(args)) => live::run(*args).await,
         Some(Story::Files(args)) => move_files(*args).await,
         Some(Story::Web(args)) => web::run(*args).await,
+        Some(Story::Multipath(args)) => multipath::run(*args).await,
     }
 }
 

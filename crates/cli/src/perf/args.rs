@@ -9,6 +9,7 @@ use swiftwater_http::udp::ALPN_HTTP3;
 
 use crate::cli::{DEFAULT_LISTEN, IdentityArgs, TrustArgs};
 use crate::duration::parse_positive_duration;
+use crate::multipath::{MultipathArgs, PathArgs};
 use crate::size::parse_size;
 use crate::transport::Tuning;
 
@@ -38,6 +39,7 @@ Examples:
   swiftwater perf server
   swiftwater perf server --listen 127.0.0.1:4444 --suite aes128 --json
   swiftwater perf server --workers 0
+  swiftwater perf server --multipath --scheduler weighted
 
 HTTP/3 is answered on the same UDP port, HTTP/2 and HTTP/1.1 on the TCP port of that number: /bytes/N
 gives N bytes; the content of a POST is counted and discarded.
@@ -62,6 +64,10 @@ pub struct PerfServerArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub workers: usize,
 
+    /// Several paths.
+    #[command(flatten)]
+    pub multipath: MultipathArgs,
+
     /// Transport settings.
     #[command(flatten)]
     pub tuning: Tuning,
@@ -79,6 +85,7 @@ Examples:
   swiftwater perf client localhost:4433 --ca dev-cert.pem upload --bytes 500MB --json
   swiftwater perf client localhost:4433 --insecure requests --up 100 --down 10k --in-flight 50
   swiftwater perf client localhost:4433 --insecure handshakes --duration 5s
+  swiftwater perf client 192.0.2.1:4433 --insecure --path eth0 --path wlan0 download --json
   swiftwater perf client localhost:4433 --insecure --protocol h2 requests --connections 4")]
 pub struct PerfClientArgs {
     /// Server: host:port
@@ -103,6 +110,10 @@ pub struct PerfClientArgs {
     #[command(flatten)]
     pub trust: TrustArgs,
 
+    /// Several paths.
+    #[command(flatten)]
+    pub paths: PathArgs,
+
     /// Transport settings.
     #[command(flatten)]
     pub tuning: Tuning,
@@ -118,6 +129,7 @@ pub struct PerfClientArgs {
 Examples:
   swiftwater perf loopback --suite aes128 download --bytes 1G
   swiftwater perf loopback handshakes --duration 3s --json
+  swiftwater perf loopback --path 127.0.0.1 --path 127.0.0.2 --scheduler round-robin download
   swiftwater perf loopback --protocol h3 requests
 
 Each end has a thread of its own, so CPU time is shown for each side.")]
@@ -135,6 +147,10 @@ pub struct PerfLoopbackArgs {
     /// What to measure.
     #[command(subcommand)]
     pub load: Load,
+
+    /// Several paths.
+    #[command(flatten)]
+    pub paths: PathArgs,
 
     /// Transport settings.
     #[command(flatten)]

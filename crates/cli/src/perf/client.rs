@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 
 use super::args::PerfProtocol;
 use super::report::{Latency, Measurement};
-use super::target::{Requester, Target};
+use super::target::{Requester, Target, TargetSettings};
 use crate::commands::get::trust;
 use crate::commands::relay::host_and_port;
 use crate::cpu::process_time;
@@ -23,7 +23,13 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<(), Failure> {
     let server = host_and_port(&args.server)?;
     let trust = trust(&args.trust)?;
     let time_limit = Some(args.trust.connect_timeout);
-    let server = Target::new(args.protocol, server, &trust, &args.tuning, time_limit)?;
+    let settings = TargetSettings {
+        trust: &trust,
+        tuning: &args.tuning,
+        paths: &args.paths,
+        time_limit,
+    };
+    let server = Target::new(args.protocol, server, &settings)?;
     let measured = tokio::select! {
         measured = measure(&server, &args.load, process_time) => measured,
         stopped = stop_requested() => stopped.and(Err(interrupted())),

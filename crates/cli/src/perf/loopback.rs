@@ -13,11 +13,12 @@ use super::args::PerfProtocol;
 use super::client::{measure, parting, print};
 use super::http::server::serve_tcp;
 use super::server::{PROTOCOLS, serve};
-use super::target::Target;
+use super::target::{Target, TargetSettings};
 use crate::commands::serve::bind;
 use crate::cpu::thread_time;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
+use crate::multipath::MultipathArgs;
 use crate::perf::args::PerfLoopbackArgs;
 use crate::runtime::{interrupted, single_threaded, stop_requested};
 use crate::transport::{Trust, Tuning, farewell, server};
@@ -30,9 +31,15 @@ pub(crate) fn run(args: &PerfLoopbackArgs) -> Result<(), Failure> {
     let (started, start) = mpsc::channel();
     let (stop, stopped) = oneshot::channel();
     let (protocol, tuning) = (args.protocol, args.tuning.clone());
+    let paths = MultipathArgs {
+        multipath: args.paths.is_used(),
+        max_paths: args.paths.max_paths,
+        scheduler: args.paths.scheduler.clone(),
+        multipath_version: args.paths.multipath_version,
+    };
     let server = thread::Builder::new()
         .name("perf-server".into())
-        .spawn(move || serve_until(&identity, protocol, &tuning, &started, stopped))
+        .spawn(move || serve_until(&identity, protocol, &tuning, &paths, &started, stopped))
         .map_err(Failure::from)?;
     let measured = match start.recv() {
         Ok(address) => run_client(args, address, trusted),
@@ -53,12 +60,13 @@ fn serve_until(
     identity: &Identity,
     protocol: PerfProtocol,
     tuning: &Tuning,
+    paths: &MultipathArgs,
     started: &mpsc::Sender<SocketAddr>,
     stopped: oneshot::Receiver<()>,
 ) -> Result<Option<Duration>, Failure> {
     single_threaded()?.block_on(async {
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let builder = server(identity, &PROTOCOLS, tuning);
+        let builder = paths.apply(server(identity, &PROTOCOLS, tuning));
         let (server, listener) = bind(&builder, any_port, !protocol.is_over_tcp()).await?;
         let _tcp = match listener {
             Some(listener) => Some(serve_tcp(identity, listener)?),
@@ -88,7 +96,13 @@ fn run_client(
     single_threaded()?.block_on(async {
         let trust = Trust::Roots(vec![trusted]);
         let server = (address.ip().to_string(), address.port());
-        let server = Target::new(args.protocol, server, &trust, &args.tuning, None)?;
+        let settings = TargetSettings {
+            trust: &trust,
+            tuning: &args.tuning,
+            paths: &args.paths,
+            time_limit: None,
+        };
+        let server = Target::new(args.protocol, server, &settings)?;
         let measured = tokio::select! {
             measured = measure(&server, &args.load, thread_time) => measured,
             stopped = stop_requested() => stopped.and(Err(interrupted())),

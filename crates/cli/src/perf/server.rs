@@ -27,6 +27,7 @@ pub(super) const PROTOCOLS: [&[u8]; 2] = [super::ALPN, ALPN_HTTP3];
 pub(crate) async fn run(args: PerfServerArgs) -> Result<(), Failure> {
     let identity = identity(&args.identity)?;
     let builder = server(&identity, &PROTOCOLS, &args.tuning).workers(args.workers);
+    let builder = args.multipath.apply(builder);
     let (server, listener) = bind(&builder, args.listen, args.no_tcp).await?;
     announce(&server, &identity, "answering measurements", args.json)?;
     // Stops when it is dropped.

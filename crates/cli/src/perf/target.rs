@@ -12,7 +12,18 @@ use super::args::PerfProtocol;
 use super::http::link::{Link, PerfRequest};
 use super::protocol;
 use crate::exit::{Exit, Failure};
+use crate::multipath::{PathArgs, PathManagers};
 use crate::transport::{CloseReason, Trust, Tuning, build_failure, client, connect, hang_up};
+
+/// Settings of the connections to a target.
+#[derive(Clone, Copy)]
+pub(super) struct TargetSettings<'a> {
+    pub(super) trust: &'a Trust,
+    pub(super) tuning: &'a Tuning,
+    pub(super) paths: &'a PathArgs,
+    /// Time limit of connection establishment; `None` uses the default.
+    pub(super) time_limit: Option<Duration>,
+}
 
 /// A server, and the settings to connect to it.
 #[derive(Clone)]
@@ -25,7 +36,8 @@ pub(super) struct Target {
 
 #[derive(Clone)]
 enum Connector {
-    Quic(Client),
+    /// A client, and what opens further paths if there are to be any.
+    Quic(Client, Option<Arc<PathManagers>>),
     Tcp {
         tls: Arc<ClientConfig>,
         /// Time limit of connection establishment; `None` uses the system's.
@@ -53,15 +65,20 @@ impl Target {
     pub(super) fn new(
         protocol: PerfProtocol,
         (host, port): (String, u16),
-        trust: &Trust,
-        tuning: &Tuning,
-        time_limit: Option<Duration>,
+        settings: &TargetSettings<'_>,
     ) -> Result<Self, Failure> {
+        let TargetSettings {
+            trust,
+            tuning,
+            paths,
+            time_limit,
+        } = *settings;
         let builder = client(trust, protocol.alpn(), tuning).transport(|transport| {
             if let Some(timeout) = time_limit {
                 transport.handshake_timeout = timeout;
             }
         });
+        let builder = paths.apply(builder, Some(&host))?;
         let way = if protocol.is_over_tcp() {
             let tls = builder.tls_over_tcp();
             let mut tls = tls.map_err(|error| build_failure(&error))?;
@@ -71,7 +88,10 @@ impl Target {
                 time_limit,
             }
         } else {
-            Connector::Quic(builder.build().map_err(|error| build_failure(&error))?)
+            let client = builder.build().map_err(|error| build_failure(&error))?;
+            let managers = (!paths.path.is_empty())
+                .then(|| Arc::new(PathManagers::new(client.endpoint().clone(), paths.policy())));
+            Connector::Quic(client, managers)
         };
         Ok(Self {
             protocol,
@@ -102,8 +122,13 @@ impl Target {
     /// A new connection.
     pub(super) async fn connect(&self) -> Result<Requester, Failure> {
         match &self.way {
-            Connector::Quic(client) => {
+            Connector::Quic(client, paths) => {
                 let connection = connect(client, &self.host, self.port).await?;
+                if let Some(paths) = paths {
+                    // What is measured is to have them all.
+                    let open = paths.opened(&connection).await;
+                    tracing::info!(open, "paths are open");
+                }
                 Ok(if self.protocol == PerfProtocol::Perf {
                     Requester::Perf(connection)
                 } else {
@@ -153,7 +178,7 @@ impl Target {
     /// Closes all connections.
     pub(super) async fn part(&self, parting: CloseReason) {
         // TCP connections close with their handles.
-        if let Connector::Quic(client) = &self.way {
+        if let Connector::Quic(client, _) = &self.way {
             hang_up(client, parting).await;
         }
     }

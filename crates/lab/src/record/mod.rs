@@ -18,7 +18,7 @@ pub struct Series {
 
 /// Time series of one flow, while it has a connection that is open.
 ///
-/// Of a group of Poisson transfers, which has many connections at once, windows, rates and bytes are
+/// Of a group of Poisson transfers, which has many connections at once, and of a flow over several paths, windows, rates and bytes are
 /// summed over the open ones, round-trip times averaged; threshold, state and the values of
 /// `recovery` are absent.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use swiftwater_quic::PathStats;
 use swiftwater_quic::policy::ReinjectorReport;
 use swiftwater_sim::{LinkId, Network};
-use swiftwater_units::{ByteCount, PathId};
+use swiftwater_units::ByteCount;
 
 use super::{FlowPoint, FlowSeries, LinkPoint, LinkSeries, Series};
 use crate::scenario::Setup;
@@ -107,20 +107,20 @@ impl Recorder {
 }
 
 /// The state of the open connections of some senders, without time and goodput; `None` without any.
-/// Of several connections windows, rates and bytes are summed, round-trip times averaged; they have
-/// no threshold, no state and no redundancy.
+/// Of several connections or paths windows, rates and bytes are summed, round-trip times averaged; they
+/// have no threshold, no state and no redundancy.
 fn point(network: &Network, group: &Group<'_>, senders: Range<usize>) -> Option<FlowPoint> {
     let mut point = FlowPoint::default();
     let mut count = 0;
     for sender in senders {
         for connection in group.connections(network, sender) {
-            if let Some(path) = connection.path_stats(PathId::ZERO) {
-                let state = connection.controller(PathId::ZERO);
-                add(
-                    &mut point,
-                    &path,
-                    state.map_or("", |snapshot| snapshot.state),
-                );
+            for path in connection.open_paths() {
+                let Some(stats) = connection.path_stats(path) else {
+                    continue;
+                };
+                let state = connection.controller(path);
+                let state = state.map_or("", |snapshot| snapshot.state);
+                add(&mut point, &stats, state);
                 add_recovery(&mut point, &connection.stats().reinjector);
                 count += 1;
             }

@@ -48,8 +48,10 @@ const UNKNOWN_VIDEO: Bandwidth = Bandwidth::from_mbps(4);
 fn offered_bits(flow: &FlowSpec, seconds: f64) -> f64 {
     let count = f64::from(flow.count);
     match &flow.app {
-        App::Bulk | App::OnOff { rate: None, .. } if flow.count > 0 => f64::INFINITY,
-        App::Bulk => 0.0,
+        App::Bulk | App::Requests { .. } | App::OnOff { rate: None, .. } if flow.count > 0 => {
+            f64::INFINITY
+        }
+        App::Bulk | App::Requests { .. } => 0.0,
         App::Transfer { bytes } => *bytes as f64 * 8.0 * count,
         App::ConstantRate { rate } | App::Live { rate, .. } => {
             rate.as_bps() as f64 * seconds * count

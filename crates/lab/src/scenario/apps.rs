@@ -34,9 +34,10 @@ pub(super) struct Place<'a> {
 type ReadApp = fn(&Reader<'_>, &Place<'_>) -> Read<App>;
 
 /// The applications: name, keys, parser.
-const APPS: [(&str, &[&str], ReadApp); 8] = [
+const APPS: [(&str, &[&str], ReadApp); 9] = [
     ("bulk", &[], |_, _| Ok(App::Bulk)),
     ("transfer", &["bytes"], transfer),
+    ("requests", &["bytes", "pause"], requests),
     ("constant-rate", &["rate"], constant_rate),
     ("on-off", &["on", "off", "rate"], on_off),
     (
@@ -72,6 +73,13 @@ pub(super) fn read(row: &Reader<'_>, common: &[&str], place: &Place<'_>) -> Read
 fn transfer(row: &Reader<'_>, _: &Place<'_>) -> Read<App> {
     Ok(App::Transfer {
         bytes: bytes(row, "bytes", None)?.get(),
+    })
+}
+
+fn requests(row: &Reader<'_>, _: &Place<'_>) -> Read<App> {
+    Ok(App::Requests {
+        bytes: bytes(row, "bytes", None)?.get(),
+        pause: (row.duration("pause", Duration::ZERO..=LONGEST)?).unwrap_or_default(),
     })
 }
 

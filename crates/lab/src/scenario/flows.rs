@@ -13,11 +13,12 @@ use super::apps;
 use super::error::{Fault, Read};
 use super::library::LoadOptions;
 use super::links::read_name;
+use super::paths;
 use super::reader::{LONGEST, Reader};
 use super::run::RunSettings;
-use super::setup::{App, FlowSpec, LinkSpec, TransportSpec};
+use super::setup::{App, FlowPaths, FlowSpec, LinkSpec, TransportSpec};
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 22] = [
     "name",
     "app",
     "cc",
@@ -25,6 +26,9 @@ const KEYS: [&str; 19] = [
     "count",
     "enter",
     "exit",
+    "paths",
+    "scheduler",
+    "coupling",
     "start",
     "stagger",
     "start_jitter",
@@ -59,6 +63,8 @@ pub(super) type Sizes<'a> = &'a dyn Fn(&str) -> Result<String, Vec<String>>;
 pub(super) struct World<'a> {
     pub(super) run: &'a RunSettings,
     pub(super) links: &'a [LinkSpec],
+    /// Whether they are in parallel, instead of a chain.
+    pub(super) is_parallel: bool,
     pub(super) sizes: Sizes<'a>,
     pub(super) options: &'a LoadOptions,
     /// Shared by all sessions of the scenario.
@@ -134,11 +140,15 @@ fn check_sessions(rows: &[Reader<'_>], flows: &[FlowSpec], world: &World<'_>) ->
 }
 
 fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec> {
-    let (enter, exit) = read_ends(row, world.links.len())?;
-    let first_link = if enter < exit {
-        &world.links[enter].forward
-    } else {
-        &world.links[enter - 1].backward
+    let paths = paths::read(row, world)?;
+    let (enter, exit) = match &paths {
+        Some(paths) => (2 * paths.links[0], 2 * paths.links[0] + 1),
+        None => read_ends(row, world.links.len())?,
+    };
+    let first_link = match &paths {
+        Some(paths) => &world.links[paths.links[0]].forward,
+        None if enter < exit => &world.links[enter].forward,
+        None => &world.links[enter - 1].backward,
     };
     let place = apps::Place {
         bottleneck: first_link.rate.mean(),
@@ -147,6 +157,10 @@ fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec
         tables: world.tables,
     };
     let app = apps::read(row, &KEYS, &place)?;
+    let several = paths.as_ref().is_some_and(FlowPaths::are_several);
+    if several && matches!(app, App::Poisson { .. }) {
+        return Err(row.fault("paths", "flows with random arrivals have one path"));
+    }
     let long = Duration::ZERO..=LONGEST;
     let flow = FlowSpec {
         name,
@@ -163,7 +177,7 @@ fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec
         extra_rtt: row.duration("extra_rtt", long)?.unwrap_or_default(),
         controller: controller(row, &app, &world.options.catalogue)?,
         controller_text: row.text("cc")?,
-        recovery: recovery(row, &world.options.policies)?,
+        recovery: recovery(row, paths.as_ref(), world.options)?,
         recovery_text: row.string("recovery")?.unwrap_or(ARQ).trim().to_owned(),
         transport: match app {
             // It has no pacing switch; its `pacing` is a rate.
@@ -171,8 +185,10 @@ fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec
             _ => read_transport(row)?,
         },
         app,
+        paths,
     };
     check_times(row, &flow, world.run)?;
+    paths::check_coupling(row, flow.paths.as_ref(), &*flow.controller)?;
     Ok(flow)
 }
 
@@ -225,12 +241,20 @@ fn controller(
 
 fn recovery(
     row: &Reader<'_>,
-    catalogue: &swiftwater_policies::ReinjectorCatalogue,
+    paths: Option<&FlowPaths>,
+    options: &LoadOptions,
 ) -> Read<Arc<dyn PolicyFactory>> {
-    catalogue
+    let reinjector = (options.policies)
         .get(row.string("recovery")?.unwrap_or(ARQ))
-        .map(|reinjector| Arc::new(Policies::default().with_reinjector(reinjector)) as _)
-        .map_err(|error| row.fault("recovery", error.to_string()))
+        .map_err(|error| row.fault("recovery", error.to_string()))?;
+    let mut policies = Policies::default().with_reinjector(reinjector);
+    if let Some(paths) = paths.filter(|paths| paths.are_several()) {
+        let scheduler = (options.schedulers)
+            .get(&paths.scheduler_text)
+            .map_err(|error| row.fault("scheduler", error.to_string()))?;
+        policies = policies.with_scheduler(scheduler);
+    }
+    Ok(Arc::new(policies))
 }
 
 fn read_transport(row: &Reader<'_>) -> Read<TransportSpec> {

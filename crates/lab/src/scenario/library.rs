@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use include_dir::{Dir, include_dir};
 use swiftwater_congestion::ControllerCatalogue;
-use swiftwater_policies::ReinjectorCatalogue;
+use swiftwater_policies::{ReinjectorCatalogue, SchedulerCatalogue};
 use toml::de::{DeTable, DeValue};
 
 use super::Experiment;
@@ -33,6 +33,8 @@ pub struct LoadOptions {
     pub catalogue: ControllerCatalogue,
     /// Policies for `recovery`. Default: those of `swiftwater_policies`.
     pub policies: ReinjectorCatalogue,
+    /// Schedulers for `scheduler`. Default: those of `swiftwater_policies`.
+    pub schedulers: SchedulerCatalogue,
     /// The folder that `trace` refers to.
     pub traces: Option<PathBuf>,
     /// Values that override those of the file and of `[quick]`: of an axis (`buffer`, `1bdp,2bdp`;
@@ -51,6 +53,7 @@ impl Default for LoadOptions {
             quick: false,
             catalogue: ControllerCatalogue::standard(),
             policies: ReinjectorCatalogue::standard(),
+            schedulers: SchedulerCatalogue::standard(),
             traces: None,
             set: Vec::new(),
             repeats: None,

@@ -69,7 +69,6 @@ pub(super) fn read(rows: &[Reader<'_>], run: &RunSettings, traces: &mut Traces) 
         traces: BTreeMap::new(),
     };
     let delays = share_delays(rows, run)?;
-    let mut way = Duration::ZERO;
     for (index, row) in rows.iter().enumerate() {
         let default_name = match rows.len() {
             1 => "bottleneck".to_owned(),
@@ -78,21 +77,82 @@ pub(super) fn read(rows: &[Reader<'_>], run: &RunSettings, traces: &mut Traces) 
         let name = read_name(row, &default_name)?;
         let row = row.renamed(format!("[[link]] `{name}`"));
         row.only(&KEYS)?;
-        if links.specs.iter().any(|link| link.name == name) {
+        links.add(&row, name, run, delays.default, traces)?;
+    }
+    check_delays(rows, &links.specs, run, delays)?;
+    Ok(links)
+}
+
+/// Parses links in parallel, each with a round-trip time of its own: `[[path]]`.
+pub(super) fn read_parallel(
+    rows: &[Reader<'_>],
+    run: &RunSettings,
+    traces: &mut Traces,
+) -> Read<Links> {
+    if rows.len() > MAX_LINKS {
+        return Err(Fault::new(
+            rows[MAX_LINKS].line(),
+            format!("{} paths", rows.len()),
+            format!("at most {MAX_LINKS}"),
+        ));
+    }
+    let mut links = Links {
+        specs: Vec::new(),
+        traces: BTreeMap::new(),
+    };
+    let known: Vec<&str> = KEYS.into_iter().chain(["rtt"]).collect();
+    for (index, row) in rows.iter().enumerate() {
+        let name = read_name(row, &format!("path{index}"))?;
+        let row = row.renamed(format!("[[path]] `{name}`"));
+        row.only(&known)?;
+        let rtt = row.duration("rtt", Duration::from_micros(1)..=LONGEST)?;
+        let own = RunSettings {
+            rtt: rtt.unwrap_or(run.rtt),
+            ..run.clone()
+        };
+        let delays = share_delays(std::slice::from_ref(&row), &own)?;
+        links.add(&row, name, &own, delays.default, traces)?;
+        let last = &links.specs[links.specs.len() - 1..];
+        check_delays(std::slice::from_ref(&row), last, &own, delays)?;
+    }
+    Ok(links)
+}
+
+impl Links {
+    /// Reads one link.
+    fn add(
+        &mut self,
+        row: &Reader<'_>,
+        name: String,
+        run: &RunSettings,
+        delay: Duration,
+        traces: &mut Traces,
+    ) -> Read<()> {
+        if self.specs.iter().any(|link| link.name == name) {
             return Err(row.fault("name", "another link has that name"));
         }
-        let (forward, identity) = read_forward(&row, run, delays.default, traces)?;
-        let backward = read_backward(&row, &forward)?;
-        way += forward.delay;
+        let (forward, identity) = read_forward(row, run, delay, traces)?;
+        let backward = read_backward(row, &forward)?;
         if let Some(identity) = identity {
-            links.traces.insert(index, identity);
+            self.traces.insert(self.specs.len(), identity);
         }
-        links.specs.push(LinkSpec {
+        self.specs.push(LinkSpec {
             name,
             forward,
             backward,
         });
+        Ok(())
     }
+}
+
+/// The delays of a chain must add up to its round-trip time.
+fn check_delays(
+    rows: &[Reader<'_>],
+    links: &[LinkSpec],
+    run: &RunSettings,
+    delays: Delays,
+) -> Read<()> {
+    let way: Duration = links.iter().map(|link| link.forward.delay).sum();
     let rounding = ROUNDING * rows.len() as u32;
     let half = run.rtt / 2;
     if way > half + rounding || (way + rounding < half && !delays.traced) {
@@ -110,7 +170,7 @@ pub(super) fn read(rows: &[Reader<'_>], run: &RunSettings, traces: &mut Traces) 
             },
         ));
     }
-    Ok(links)
+    Ok(())
 }
 
 /// The remainder of half the round-trip time is divided equally among the links without an explicit

@@ -14,12 +14,15 @@ use super::substitute::Bindings;
 use super::sweep::Sweep;
 use super::traces::Traces;
 use super::tree::{self, Table};
-use super::{Case, Experiment, Setup, claims, figures, links, tables as summary_tables};
+use super::{
+    Case, Experiment, Parallel, Setup, claims, figures, link_changes, links,
+    tables as summary_tables,
+};
 use crate::world;
 
-const KEYS: [&str; 12] = [
-    "title", "source", "about", "run", "sweep", "exclude", "quick", "link", "flow", "claim",
-    "figure", "table",
+const KEYS: [&str; 14] = [
+    "title", "source", "about", "run", "sweep", "exclude", "quick", "link", "path", "change",
+    "flow", "claim", "figure", "table",
 ];
 
 /// Origin of a scenario.
@@ -95,7 +98,9 @@ fn read(origin: &Origin<'_>, options: &LoadOptions) -> Read<Experiment> {
 
     let mut builder = Builder {
         run,
-        links: tables(&root, "link", "a scenario needs at least one [[link]]")?,
+        links: link_tables(&root)?,
+        is_parallel: root.has("path"),
+        changes: (root.tables("change")?.iter().map(Reader::to_table)).collect(),
         flows: tables(&root, "flow", "a scenario needs at least one [[flow]]")?,
         traces: Traces::new(options.traces.clone(), seed),
         sizes: origin.sizes,
@@ -151,8 +156,23 @@ fn check_used(root: &Reader<'_>, sweep: &Sweep, builder: &Builder<'_>) -> Read<(
     let sections = ["run", "quick"].map(|key| root.section(key));
     let sections: Vec<_> = sections.into_iter().collect::<Read<_>>()?;
     let sections: Vec<Table> = sections.iter().flatten().map(Reader::to_table).collect();
-    let tables = builder.links.iter().chain(&builder.flows);
+    let links = builder.links.iter().chain(&builder.changes);
+    let tables = links.chain(&builder.flows);
     sweep.check_used(tables.chain(&sections))
+}
+
+/// The tables of links: a chain of `[[link]]`s, or `[[path]]`s in parallel.
+fn link_tables(root: &Reader<'_>) -> Read<Vec<Table>> {
+    if !root.has("path") {
+        if root.has("change") {
+            return Err(root.fault("change", "it goes with [[path]]s"));
+        }
+        return tables(root, "link", "a scenario needs at least one [[link]]");
+    }
+    if root.has("link") {
+        return Err(root.fault("path", "write either [[link]]s, a chain, or [[path]]s"));
+    }
+    tables(root, "path", "write it as [[path]]")
 }
 
 /// The tables `[[key]]`, at least one.
@@ -177,7 +197,10 @@ fn columns(cases: &[Case]) -> Vec<String> {
 /// Creates cases from the file's tables.
 struct Builder<'a> {
     run: Table,
+    /// The tables `[[link]]` or `[[path]]`.
     links: Vec<Table>,
+    is_parallel: bool,
+    changes: Vec<Table>,
     flows: Vec<Table>,
     traces: Traces,
     sizes: Sizes<'a>,
@@ -190,10 +213,18 @@ impl Builder<'_> {
     fn case(&mut self, bindings: &Bindings<'_>) -> Read<Case> {
         let run = run::read(&bindings.table(&self.run)?, self.options)?;
         let link_tables = bindings.tables(&self.links)?;
-        let links = links::read(&readers(&link_tables, "[[link]]"), &run, &mut self.traces)?;
+        let traces = &mut self.traces;
+        let links = if self.is_parallel {
+            links::read_parallel(&readers(&link_tables, "[[path]]"), &run, traces)?
+        } else {
+            links::read(&readers(&link_tables, "[[link]]"), &run, traces)?
+        };
+        let change_tables = bindings.tables(&self.changes)?;
+        let changes = link_changes::read(&readers(&change_tables, "[[change]]"), &links.specs)?;
         let world = flows::World {
             run: &run,
             links: &links.specs,
+            is_parallel: self.is_parallel,
             sizes: self.sizes,
             options: self.options,
             tables: &self.tables,
@@ -216,6 +247,7 @@ impl Builder<'_> {
                 bin: run.bin,
                 links: links.specs,
                 flows,
+                parallel: self.is_parallel.then_some(Parallel { changes }),
             },
         };
         let traces = format!("{:?}", links.traces);

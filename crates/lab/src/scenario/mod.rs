@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! text --tree--> values with lines --sweep--> the grid of combinations
-//!     each combination --substitute--> its tables --run, links, flows--> Setup
+//!     each combination --substitute--> its tables --run, links, changes, flows--> Setup
 //!     all of them      --claims, figures, tables, digest--> Experiment
 //! ```
 //!
@@ -22,8 +22,10 @@ mod figures;
 mod flows;
 mod label;
 mod library;
+mod link_changes;
 mod links;
 mod load;
+mod paths;
 mod reader;
 mod run;
 mod selected;
@@ -50,7 +52,8 @@ pub use library::{Library, LoadOptions};
 pub use selected::Selected;
 pub use session::SessionSetup;
 pub use setup::{
-    App, FlowSpec, LinkSpec, Setup, SizeDistribution, Spread, TransportSpec, UnknownSize,
+    App, FlowPaths, FlowSpec, LinkChange, LinkFault, LinkSpec, Parallel, Setup, SizeDistribution,
+    Spread, TransportSpec, UnknownSize,
 };
 pub use summary_table::{SummaryTable, TableColumn};
 pub use traces::UsedTrace;

@@ -4,11 +4,14 @@
 //! at one router and leaves at another, each end on a separate access link. One link is a dumbbell,
 //! several are a chain, flows over parts of it a parking lot; a flow whose exit is before its entry
 //! is reverse traffic.
+//!
+//! Or the links are in parallel ([`Setup::parallel`]): link `i` leads from router `2 i` to router `2 i + 1`, and a
+//! flow uses one or several of them, with an access link of its own to each.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_congestion::ControllerFactory;
+use swiftwater_congestion::{ControllerFactory, CouplingRule};
 use swiftwater_link::LinkConfig;
 use swiftwater_quic::policy::PolicyFactory;
 use swiftwater_sim::Cipher;
@@ -27,7 +30,8 @@ pub struct Setup {
     /// Time at the start that measures exclude. Default none.
     pub warmup: Duration,
     /// Round-trip propagation delay from end to end over all links, access links without
-    /// [`FlowSpec::extra_rtt`] included. Buffers in bandwidth-delay products refer to it.
+    /// [`FlowSpec::extra_rtt`] included. Buffers in bandwidth-delay products refer to it. A link in parallel to
+    /// others may have one of its own.
     pub rtt: Duration,
     /// UDP payload of full packets, bytes.
     pub datagram_size: u16,
@@ -41,6 +45,93 @@ pub struct Setup {
     pub links: Vec<LinkSpec>,
     /// The flows, at least one.
     pub flows: Vec<FlowSpec>,
+    /// The links are in parallel; `None`: they are a chain.
+    pub parallel: Option<Parallel>,
+}
+
+/// What applies to links in parallel only.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parallel {
+    /// What happens to the links in the course of the run.
+    pub changes: Vec<LinkChange>,
+}
+
+/// A link works differently for a time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkChange {
+    /// Index of the link.
+    pub link: usize,
+    /// Since the start of the run.
+    pub from: Duration,
+    /// When it works as before; `None`: never.
+    pub until: Option<Duration>,
+    /// What happens to packets that are offered to it.
+    pub fault: LinkFault,
+}
+
+/// What is wrong with a link for a time. Packets that are on it already arrive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LinkFault {
+    /// Nothing passes in either direction.
+    Cut,
+    /// Nothing passes in the direction to the higher router.
+    CutForward,
+    /// Nothing passes in the direction to the lower router.
+    CutBackward,
+    /// Additional random loss in both directions, a share of packets.
+    Loss(f64),
+    /// The propagation delay of both directions is this many times as long.
+    Delay(f64),
+}
+
+/// The paths of a flow over links in parallel.
+#[derive(Clone, Debug)]
+pub struct FlowPaths {
+    /// Indices of the links, one for each path, in the order of opening: the first is that of the handshake.
+    /// With a single one the flow is one without multipath; a link may occur several times.
+    pub links: Vec<usize>,
+    /// Their names in measures.
+    pub names: Vec<String>,
+    /// Name of the scheduler, as written in the scenario.
+    pub scheduler_text: String,
+    /// How the controllers of the paths are coupled.
+    pub coupling: CouplingRule,
+}
+
+impl FlowPaths {
+    /// Whether the flow has more than one path.
+    pub fn are_several(&self) -> bool {
+        self.links.len() > 1
+    }
+}
+
+impl Setup {
+    /// The routers of a link: the lower one and the higher one.
+    pub(crate) fn ends(&self, link: usize) -> (usize, usize) {
+        match self.parallel {
+            Some(_) => (2 * link, 2 * link + 1),
+            None => (link, link + 1),
+        }
+    }
+
+    /// What happens to links in the course of the run.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &LinkChange> {
+        self.parallel.iter().flat_map(|parallel| &parallel.changes)
+    }
+
+    /// Number of routers.
+    pub(crate) fn routers(&self) -> usize {
+        let last = self.links.len().checked_sub(1);
+        last.map_or(0, |last| self.ends(last).1 + 1)
+    }
+
+    /// The routers at which the data of `flow` enter and leave, for each of its paths.
+    pub(crate) fn routes(&self, flow: &FlowSpec) -> Vec<(usize, usize)> {
+        match &flow.paths {
+            Some(paths) => paths.links.iter().map(|link| self.ends(*link)).collect(),
+            None => vec![(flow.enter, flow.exit)],
+        }
+    }
 }
 
 /// A link between consecutive routers.
@@ -90,6 +181,8 @@ pub struct FlowSpec {
     pub transport: TransportSpec,
     /// The application.
     pub app: App,
+    /// Its paths, if links are in parallel. `enter` and `exit` are then the routers of the first one.
+    pub paths: Option<FlowPaths>,
 }
 
 /// Transport settings of a scenario; `None` is the transport's default.
@@ -123,6 +216,13 @@ pub enum App {
     ConstantRate {
         /// Application bytes per time.
         rate: Bandwidth,
+    },
+    /// Objects of one size, one after the other on one connection. The client is at the exit.
+    Requests {
+        /// Bytes of each object.
+        bytes: u64,
+        /// Time from the end of an object to the request of the next one.
+        pause: Duration,
     },
     /// Alternately sends and pauses, on one connection.
     OnOff {

@@ -14,8 +14,8 @@ use swiftwater_quic::{
     crypto::{ClientCrypto, ServerCrypto},
 };
 use swiftwater_sim::apps::{
-    BulkReceiver, BulkSender, BurstSender, LiveServer, LiveViewer, Transfer, TransferReceiver,
-    TransferSender, Viewing,
+    BulkReceiver, BulkSender, BurstSender, Exchange, LiveServer, LiveViewer, Requester, Responder,
+    Transfer, TransferReceiver, TransferSender, Viewing,
 };
 use swiftwater_sim::{HostId, HostTotals, Network, SimError};
 use swiftwater_units::{Bandwidth, Instant, Side};
@@ -24,10 +24,13 @@ use super::RunError;
 use super::arrivals::{bursts, poisson, up_to};
 use super::measures::VideoFacts;
 use super::recovery_log::RepairLog;
-use super::topology::{Topology, base_rtt};
+use super::topology::{Attached, Topology};
 use super::transport;
 use super::video::{VideoServer, VideoViewer, viewing};
 use crate::scenario::{App, FlowSpec, Setup};
+
+/// Requests of a member at most.
+const MAX_REQUESTS: usize = 10_000_000;
 
 /// Packet protection of both ends.
 type Crypto = (Arc<dyn ClientCrypto>, Arc<dyn ServerCrypto>);
@@ -86,7 +89,7 @@ impl<'a> Builder<'a> {
             repairs: RepairLog::new(Instant::ZERO + setup.warmup, sender(&spec.app)),
             stop: spec.stop.map_or(end, |stop| end.min(Instant::ZERO + stop)),
             rate: transport::bottleneck(setup, spec),
-            rtt: base_rtt(&setup.links, spec),
+            rtt: transport::base_rtt(setup, spec),
         };
         let mut transport = transport::config(setup, spec);
         transport.observer = Some(Arc::new(group.repairs.clone()));
@@ -129,17 +132,22 @@ impl<'a> Builder<'a> {
             Instant::ZERO + spec.start + spec.stagger * member + up_to(&mut rng, spec.start_jitter);
         let serves = sender(&spec.app) == Side::Server;
         let at = |serves: bool| serves.then(|| server.clone());
-        let (sender, from) = topology.add_host(spec, spec.enter, at(serves))?;
-        let (receiver, to) = topology.add_host(spec, spec.exit, at(!serves))?;
-        let ends = MemberEnds {
-            sender,
-            receiver,
-            from,
-            to,
-        };
+        let routes = self.setup.routes(spec);
+        let (entries, exits) = (
+            routes.iter().map(|ends| ends.0),
+            routes.iter().map(|ends| ends.1),
+        );
+        let sender = topology.add_host(spec, entries, at(serves))?;
+        let receiver = topology.add_host(spec, exits, at(!serves))?;
+        if serves {
+            topology.join(&receiver, &sender);
+        } else {
+            topology.join(&sender, &receiver);
+        }
+        let ends = MemberEnds::new(&sender, &receiver);
         install_member(topology, group, (member, start), ends, client.clone(), rng)?;
-        group.senders.push(sender);
-        group.receivers.push(receiver);
+        group.senders.push(sender.host);
+        group.receivers.push(receiver.host);
         group.starts.push(start);
         Ok(())
     }
@@ -164,16 +172,17 @@ impl<'a> Builder<'a> {
         self.flows += 1;
         let start = Instant::ZERO + spec.start + up_to(&mut rng, spec.start_jitter);
         for _ in 0..spec.count {
-            group
-                .senders
-                .push(topology.add_host(spec, spec.enter, None)?.0);
+            let sender = topology.add_host(spec, [spec.enter], None)?;
+            group.senders.push(sender.host);
         }
         let mut addresses = Vec::new();
         for _ in 0..*receivers {
-            let (host, address) = topology.add_host(spec, spec.exit, Some(server.clone()))?;
-            topology.network.install(host, TransferReceiver::new());
-            group.receivers.push(host);
-            addresses.push(address);
+            let receiver = topology.add_host(spec, [spec.exit], Some(server.clone()))?;
+            topology
+                .network
+                .install(receiver.host, TransferReceiver::new());
+            group.receivers.push(receiver.host);
+            addresses.push(receiver.address());
         }
         let hosts = (group.senders.len(), group.receivers.len());
         let planned = poisson(rng, sizes, *per_second, *limit, start..group.stop, hosts);
@@ -200,7 +209,7 @@ impl<'a> Builder<'a> {
 /// The end of a connection that sends the data: for viewers the server.
 fn sender(app: &App) -> Side {
     match app {
-        App::Live { .. } | App::Video(_) => Side::Server,
+        App::Live { .. } | App::Video(_) | App::Requests { .. } => Side::Server,
         _ => Side::Client,
     }
 }
@@ -299,8 +308,27 @@ impl Group<'_> {
         if let Some(app) = network.application::<VideoViewer>(host) {
             return app.bytes();
         }
+        if let Some(app) = network.application::<Requester>(host) {
+            return app.bytes();
+        }
         let app = network.application::<LiveViewer>(host);
         app.map_or(0, LiveViewer::bytes)
+    }
+
+    /// What a receiver's application has to show so far: frames of video that are complete, of everything
+    /// else bytes.
+    pub(super) fn progress(&self, network: &Network, receiver: usize) -> u64 {
+        match network.application::<VideoViewer>(self.receivers[receiver]) {
+            Some(app) => app.arrivals().len() as u64,
+            None => self.received(network, receiver),
+        }
+    }
+
+    /// The requests of the members so far.
+    pub(super) fn exchanges(&self, network: &Network) -> Vec<Exchange> {
+        let apps =
+            (self.receivers.iter()).filter_map(|host| network.application::<Requester>(*host));
+        apps.flat_map(Requester::exchanges).copied().collect()
     }
 
     /// Application bytes received by some receivers.
@@ -317,10 +345,15 @@ impl Group<'_> {
             let transfers = network.application::<TransferReceiver>(*host);
             let viewer = network.application::<LiveViewer>(*host);
             let video = network.application::<VideoViewer>(*host);
+            let requests = network.application::<Requester>(*host);
             bulk.is_none_or(BulkReceiver::is_intact)
                 && transfers.is_none_or(TransferReceiver::is_intact)
                 && viewer.is_none_or(LiveViewer::is_intact)
                 && video.is_none_or(VideoViewer::is_intact)
+                && requests.is_none_or(|app| {
+                    let mut finished = app.exchanges().iter().filter(|each| each.finish.is_some());
+                    finished.all(|each| each.verified)
+                })
         })
     }
 
@@ -407,6 +440,17 @@ struct MemberEnds {
     to: SocketAddr,
 }
 
+impl MemberEnds {
+    fn new(sender: &Attached, receiver: &Attached) -> Self {
+        Self {
+            sender: sender.host,
+            receiver: receiver.host,
+            from: sender.address(),
+            to: receiver.address(),
+        }
+    }
+}
+
 /// Installs the applications of a member, which starts at `start`.
 fn install_member(
     topology: &mut Topology,
@@ -445,6 +489,12 @@ fn install_member(
             group.plan.push(transfer);
             network.install(ends.sender, TransferSender::new(client, vec![transfer]));
             network.install(ends.receiver, TransferReceiver::new());
+        }
+        App::Requests { bytes, pause } => {
+            let app = Requester::new(client, ends.from, (MAX_REQUESTS, *pause), (0, *bytes));
+            let app = app.one_after_another(*pause).during(start, stop);
+            network.install(ends.sender, Responder::new());
+            network.install(ends.receiver, app);
         }
         App::Live {
             rate,

@@ -10,7 +10,9 @@
 mod arrivals;
 mod capacity;
 mod group;
+mod link_changes;
 pub mod measures;
+mod path_meter;
 mod recovery_log;
 mod run;
 mod sampling;

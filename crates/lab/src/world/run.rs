@@ -204,6 +204,10 @@ fn check(setup: &Setup) -> Result<(), RunError> {
     if setup.links.is_empty() || setup.flows.is_empty() {
         return refuse("the number of links and flows", "at least one of each");
     }
+    let mut changes = setup.changes();
+    if changes.any(|change| change.link >= setup.links.len()) {
+        return refuse("the link of a change", "one of those that there are");
+    }
     if !(1_200..=65_507).contains(&setup.datagram_size) {
         return refuse("the datagram size", "1200 to 65507 bytes");
     }
@@ -218,10 +222,13 @@ fn check(setup: &Setup) -> Result<(), RunError> {
     }
     let mut hosts: u64 = 0;
     for flow in &setup.flows {
-        if flow.enter == flow.exit || flow.enter.max(flow.exit) > setup.links.len() {
+        let routes = setup.routes(flow);
+        let is_unfit =
+            |ends: &(usize, usize)| ends.0 == ends.1 || ends.0.max(ends.1) >= setup.routers();
+        if routes.is_empty() || routes.iter().any(is_unfit) {
             return refuse(
                 "a flow's entry or exit",
-                "different routers, 0 to the number of links",
+                "different routers, of those that the links connect",
             );
         }
         let receivers = match &flow.app {

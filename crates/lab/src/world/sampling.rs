@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use swiftwater_link::{Counters, Tally};
 use swiftwater_sim::{HostTotals, LinkId, Network};
-use swiftwater_units::{Bandwidth, Instant, PathId};
+use swiftwater_units::{Bandwidth, Instant};
 
 use super::capacity;
 use super::group::Group;
 use super::measures::{GroupFacts, LinkFacts, Member, TimeMeter, Transfer, jain};
+use super::path_meter::PathMeter;
 use crate::record::Sample;
 use crate::scenario::{App, LinkSpec, Setup};
 
@@ -19,6 +20,8 @@ pub(super) struct GroupMeter {
     received_before: Vec<u64>,
     totals_before: HostTotals,
     rtt: TimeMeter,
+    /// Where links are in parallel.
+    paths: PathMeter,
     /// Bytes in each bin since the end of the warm-up.
     bins: Vec<u64>,
     binned: u64,
@@ -38,10 +41,17 @@ impl GroupMeter {
     pub(super) fn sample(&mut self, network: &Network, group: &Group<'_>) {
         for sender in 0..group.senders.len() {
             for connection in group.connections(network, sender) {
-                if let Some(rtt) = connection.smoothed_rtt(PathId::ZERO) {
+                let paths = connection.open_paths();
+                for rtt in paths.filter_map(|path| connection.smoothed_rtt(path)) {
                     self.rtt.add(rtt);
                 }
+                if group.spec.paths.is_some() {
+                    self.paths.add_round_trips(connection);
+                }
             }
+        }
+        if group.spec.paths.is_some() {
+            self.paths.sample(network, group);
         }
     }
 
@@ -69,7 +79,10 @@ impl GroupMeter {
         });
         let mut viewers = group.viewings(network);
         viewers.retain(|viewing| viewing.start >= begin);
-        let (transfers, mut samples) = transfers(group, (begin, end), &finishes);
+        let (transfers, mut samples) = match group.spec.app {
+            App::Requests { bytes, .. } => requests(network, group, (begin, end), bytes),
+            _ => transfers(group, (begin, end), &finishes),
+        };
         if let App::Live { first_frame, .. } = group.spec.app {
             samples.extend(viewers.iter().map(|viewing| {
                 let lasted = viewing.start_time();
@@ -77,6 +90,7 @@ impl GroupMeter {
             }));
         }
         let totals = group.totals(network).since(&self.totals_before);
+        let (paths, longest_gap) = self.paths.finish(group, &totals);
         let facts = GroupFacts {
             is_bulk: group.is_bulk(),
             active: active.end - from,
@@ -85,6 +99,8 @@ impl GroupMeter {
             totals,
             repair: group.repairs.finish(end),
             rtt: self.rtt,
+            paths,
+            longest_gap,
             bins: bins.map(|(_, bytes)| *bytes).collect(),
             bin: setup.bin,
             transfers,
@@ -146,6 +162,27 @@ fn transfers(
         .unzip()
 }
 
+/// The requests that were due in the measured time, each for an object of `size` bytes.
+fn requests(
+    network: &Network,
+    group: &Group<'_>,
+    (begin, end): (Instant, Instant),
+    size: u64,
+) -> (Vec<Transfer>, Vec<Sample>) {
+    let exchanges = group.exchanges(network).into_iter();
+    let due = exchanges.filter(|exchange| exchange.due >= begin && exchange.due < end);
+    due.map(|exchange| {
+        let facts = Transfer {
+            size,
+            duration: exchange.duration(),
+            ideal: group.ideal(size),
+        };
+        let sample = sample(group, exchange.due, size, exchange.duration());
+        (facts, sample)
+    })
+    .unzip()
+}
+
 fn sample(group: &Group<'_>, start: Instant, bytes: u64, duration: Option<Duration>) -> Sample {
     Sample {
         group: group.spec.name.clone(),
@@ -180,7 +217,7 @@ impl LinkMeter {
 
     pub(super) fn finish(self, setup: &Setup, network: &Network, spec: &LinkSpec) -> LinkFacts {
         let end = network.now() - Instant::ZERO;
-        let rtt = setup.rtt;
+        let rtt = spec.forward.bdp_rtt.unwrap_or(setup.rtt);
         LinkFacts {
             counters: since(network.counters(self.id), &self.counters_before),
             queue: network.queue_stats(self.id),

@@ -1,4 +1,4 @@
-//! Routers in a chain, the links between them, and hosts on separate access links.
+//! Routers, the links between them in a chain or in parallel, and hosts on separate access links.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use swiftwater_link::LinkConfig;
 use swiftwater_quic::ServerConfig;
-use swiftwater_sim::{HostConfig, HostId, LinkId, Network, NodeId, SimError};
+use swiftwater_sim::{HostConfig, HostId, InterfaceId, LinkId, Network, NodeId, SimError};
+use swiftwater_units::Bandwidth;
 
 use super::RunError;
-use crate::scenario::{FlowSpec, LinkSpec, Setup};
+use super::link_changes;
+use crate::scenario::{FlowSpec, Setup};
 
 /// Most hosts of a run.
 pub(super) const MAX_HOSTS: u32 = 1 << 20;
@@ -32,14 +34,24 @@ pub(super) struct Topology {
 impl Topology {
     pub(super) fn new(setup: &Setup, seed: u64) -> Result<Self, RunError> {
         let mut network = Network::new(seed);
-        let routers: Vec<_> = (0..=setup.links.len())
-            .map(|_| network.add_router())
-            .collect();
+        let routers: Vec<_> = (0..setup.routers()).map(|_| network.add_router()).collect();
         let mut forward = Vec::with_capacity(setup.links.len());
-        for (spec, ends) in setup.links.iter().zip(routers.windows(2)) {
-            let (low, high) = (ends[0], ends[1]);
+        let mut backward = Vec::with_capacity(setup.links.len());
+        for (index, spec) in setup.links.iter().enumerate() {
+            let (low, high) = setup.ends(index);
+            let (low, high) = (routers[low], routers[high]);
             forward.push(network.add_link(low, high, referred(&spec.forward, setup.rtt))?);
-            network.add_link(high, low, referred(&spec.backward, setup.rtt))?;
+            backward.push(network.add_link(high, low, referred(&spec.backward, setup.rtt))?);
+        }
+        for (number, change) in (0..).zip(setup.changes()) {
+            let links = [forward[change.link], backward[change.link]];
+            link_changes::apply(
+                &mut network,
+                number,
+                change,
+                &setup.links[change.link],
+                links,
+            );
         }
         Ok(Self {
             network,
@@ -49,21 +61,19 @@ impl Topology {
         })
     }
 
-    /// Adds a host for `flow` at a router; a server if there is a configuration for one.
+    /// Adds a host for `flow`, attached to one router or several; a server if there is a configuration for one.
     pub(super) fn add_host(
         &mut self,
         flow: &FlowSpec,
-        router: usize,
+        routers: impl IntoIterator<Item = usize>,
         server: Option<Arc<ServerConfig>>,
-    ) -> Result<(HostId, SocketAddr), SimError> {
+    ) -> Result<Attached, SimError> {
         let port = if server.is_some() {
             SERVER_PORT
         } else {
             CLIENT_PORT
         };
         self.hosts += 1;
-        // 10.0.0.1 and so on.
-        let address = (Ipv4Addr::from(0x0a00_0000 + self.hosts), port).into();
         let host = self.network.add_host(HostConfig {
             server,
             ..HostConfig::default()
@@ -72,10 +82,43 @@ impl Topology {
         let access = LinkConfig::default()
             .rate(flow.access_rate)
             .delay(flow.extra_rtt / 4);
-        let router = self.routers[router];
-        self.network
-            .attach(host, address, router, access.clone(), access)?;
-        Ok((host, address))
+        let mut interfaces = Vec::new();
+        for (path, router) in (0..).zip(routers) {
+            // 10.0.0.1 and so on, on the first path.
+            let address = 0x0a00_0000 + path * MAX_HOSTS + self.hosts;
+            let address = (Ipv4Addr::from(address), port).into();
+            let router = self.routers[router];
+            let (up, down) = (access.clone(), access.clone());
+            let interface = self.network.attach(host, address, router, up, down)?;
+            interfaces.push((interface, address));
+        }
+        Ok(Attached { host, interfaces })
+    }
+
+    /// The connections of `client` to `server` use all their interfaces, in pairs.
+    pub(super) fn join(&mut self, client: &Attached, server: &Attached) {
+        let pairs = client.interfaces.iter().zip(&server.interfaces);
+        let paths: Vec<_> = pairs
+            .map(|((interface, _), (_, remote))| (*interface, *remote))
+            .collect();
+        if paths.len() > 1 {
+            self.network.set_paths(client.host, &paths);
+        }
+    }
+}
+
+/// A host in its place.
+#[derive(Clone, Debug)]
+pub(super) struct Attached {
+    pub(super) host: HostId,
+    /// With their addresses, at least one.
+    interfaces: Vec<(InterfaceId, SocketAddr)>,
+}
+
+impl Attached {
+    /// Its first address.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.interfaces[0].1
     }
 }
 
@@ -86,16 +129,20 @@ pub(super) fn referred(link: &LinkConfig, rtt: Duration) -> LinkConfig {
     link
 }
 
-/// The links on a flow's path, in no particular order, each with its forward and reverse direction
-/// for that flow.
-pub(super) fn traversed<'a>(
-    links: &'a [LinkSpec],
-    flow: &FlowSpec,
-) -> impl Iterator<Item = (&'a LinkConfig, &'a LinkConfig)> + use<'a> {
-    let is_forward = flow.enter < flow.exit;
-    let range = flow.enter.min(flow.exit)..flow.enter.max(flow.exit);
-    links[range].iter().map(move |link| {
-        if is_forward {
+/// The links on one of a flow's routes, in no particular order, each with its forward and reverse direction for
+/// that flow.
+fn traversed(
+    setup: &Setup,
+    (enter, exit): (usize, usize),
+) -> impl Iterator<Item = (&LinkConfig, &LinkConfig)> {
+    let (low, high) = (enter.min(exit), enter.max(exit));
+    let links = setup.links.iter().enumerate();
+    let between = links.filter(move |(index, _)| {
+        let ends = setup.ends(*index);
+        low <= ends.0 && ends.1 <= high
+    });
+    between.map(move |(_, link)| {
+        if enter < exit {
             (&link.forward, &link.backward)
         } else {
             (&link.backward, &link.forward)
@@ -103,11 +150,34 @@ pub(super) fn traversed<'a>(
     })
 }
 
-/// Round-trip propagation delay of a flow: the constant delays of its links in both directions, and
-/// its own addition.
-pub(super) fn base_rtt(links: &[LinkSpec], flow: &FlowSpec) -> Duration {
-    let links: Duration = traversed(links, flow)
-        .map(|(there, back)| there.delay + back.delay)
-        .sum();
-    links + flow.extra_rtt
+/// One way of a flow's data through the network, access links included.
+#[derive(Clone, Debug)]
+pub(super) struct Route<'a> {
+    /// The links in the direction of the data.
+    pub(super) links: Vec<&'a LinkConfig>,
+    /// Round-trip propagation delay: the constant delays of the links in both directions, and the flow's own
+    /// addition.
+    pub(super) rtt: Duration,
+    /// The lowest mean rate.
+    pub(super) rate: Bandwidth,
+}
+
+/// The routes of a flow, one for each path; paths over the same links are one.
+pub(super) fn routes<'a>(setup: &'a Setup, flow: &FlowSpec) -> Vec<Route<'a>> {
+    let mut ends = setup.routes(flow);
+    ends.sort_unstable();
+    ends.dedup();
+    let routes = ends.into_iter().map(|ends| {
+        let both: Duration = traversed(setup, ends)
+            .map(|(there, back)| there.delay + back.delay)
+            .sum();
+        let links: Vec<_> = traversed(setup, ends).map(|(there, _)| there).collect();
+        let rates = links.iter().filter_map(|link| link.rate.mean());
+        Route {
+            rtt: both + flow.extra_rtt,
+            rate: rates.fold(flow.access_rate, Bandwidth::min),
+            links,
+        }
+    });
+    routes.collect()
 }

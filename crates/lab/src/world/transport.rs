@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_link::Buffer;
-use swiftwater_quic::TransportConfig;
+use swiftwater_quic::{MultipathConfig, TransportConfig};
 use swiftwater_units::{Bandwidth, ByteCount};
 
-use super::topology::{base_rtt, referred, traversed};
+use super::topology::{referred, routes};
 use crate::scenario::{App, FlowSpec, Setup};
 
 /// Assumed for a queue without limit.
@@ -18,6 +18,9 @@ const JITTER: ByteCount = ByteCount::new(1 << 20);
 
 /// Limit of concurrent video frames to a viewer, more than there will be.
 const MAX_FRAMES: u64 = 1 << 16;
+
+/// Paths of a connection at most: the most there may be.
+const MAX_PATHS: u8 = 8;
 
 /// Idle timeout of transfers and viewers, for connections whose end was lost.
 const IDLE: Duration = Duration::from_secs(60);
@@ -57,6 +60,13 @@ pub(super) fn config(setup: &Setup, flow: &FlowSpec) -> TransportConfig {
     transport.receive_window = window;
     transport.max_receive_window = window;
     transport.send_window = window;
+    if let Some(paths) = flow.paths.as_ref().filter(|paths| paths.are_several()) {
+        transport.multipath = Some(MultipathConfig {
+            max_paths: MAX_PATHS,
+            coupling: paths.coupling,
+            ..MultipathConfig::default()
+        });
+    }
     if let App::Video(_) = flow.app {
         transport.max_concurrent_uni_streams = MAX_FRAMES;
     }
@@ -67,15 +77,17 @@ fn ends_by_itself(app: &App) -> bool {
     matches!(app, App::Transfer { .. } | App::Poisson { .. })
 }
 
-/// Most bytes in flight, so that congestion control limits the flow and flow control doesn't: path
-/// and all queues full. The queues of access links, which are unlimited, are not included: where
-/// those are the bottleneck, flow control limits the growth.
+/// Most bytes in flight, so that congestion control limits the flow and flow control doesn't: all paths
+/// and all queues full, for the longest round-trip time, because data that arrive on a fast path wait for
+/// those of a slow one. The queues of access links, which are unlimited, are not included: where those are
+/// the bottleneck, flow control limits the growth.
 fn window(setup: &Setup, flow: &FlowSpec) -> ByteCount {
-    let rtt = base_rtt(&setup.links, flow).max(setup.rtt + flow.extra_rtt);
-    let rate = bottleneck(setup, flow);
+    let routes = routes(setup, flow);
+    let longest = routes.iter().map(|route| route.rtt).max();
+    let rtt = longest.unwrap_or_default().max(setup.rtt + flow.extra_rtt);
     // A trace may exceed its mean for a while.
-    let mut window = ByteCount::new(rate.bytes_in(rtt)).times(4) + JITTER;
-    for (link, _) in traversed(&setup.links, flow) {
+    let mut window = ByteCount::new(bottleneck(setup, flow).bytes_in(rtt)).times(4) + JITTER;
+    for link in routes.iter().flat_map(|route| &route.links) {
         window += match referred(link, setup.rtt).resolved_buffer() {
             Ok(Buffer::Bytes(bytes)) => bytes,
             Ok(Buffer::Packets(packets)) => {
@@ -87,9 +99,17 @@ fn window(setup: &Setup, flow: &FlowSpec) -> ByteCount {
     window.min(UNKNOWN.times(16))
 }
 
-/// The lowest mean rate on the path of a flow's data, access links included.
+/// The lowest mean rate on the path of a flow's data, access links included; of several paths the sum.
 pub(super) fn bottleneck(setup: &Setup, flow: &FlowSpec) -> Bandwidth {
-    traversed(&setup.links, flow)
-        .filter_map(|(link, _)| link.rate.mean())
-        .fold(flow.access_rate, Bandwidth::min)
+    let bits = routes(setup, flow)
+        .iter()
+        .map(|route| route.rate.as_bps())
+        .sum();
+    Bandwidth::from_bps(bits)
+}
+
+/// The shortest round-trip propagation delay of a flow.
+pub(super) fn base_rtt(setup: &Setup, flow: &FlowSpec) -> Duration {
+    let shortest = routes(setup, flow).iter().map(|route| route.rtt).min();
+    shortest.unwrap_or_default()
 }

@@ -87,6 +87,7 @@ pub(crate) fn setup(number: u32) -> Setup {
         recovery_text: "arq".to_owned(),
         transport: TransportSpec::default(),
         app: App::Transfer { bytes: 10_000 },
+        paths: None,
     };
     Setup {
         duration: Duration::from_secs(u64::from(number)),
@@ -102,6 +103,7 @@ pub(crate) fn setup(number: u32) -> Setup {
             backward: link,
         }],
         flows: vec![flow],
+        parallel: None,
     }
 }
 

@@ -133,6 +133,7 @@ fn setup() -> Setup {
         recovery_text: "arq".to_owned(),
         transport: TransportSpec::default(),
         app: App::Bulk,
+        paths: None,
     };
     let link = LinkSpec {
         name: "bottleneck".to_owned(),
@@ -149,6 +150,7 @@ fn setup() -> Setup {
         bin: Duration::from_millis(100),
         links: vec![link],
         flows: vec![flow],
+        parallel: None,
     }
 }
 

@@ -53,6 +53,7 @@ pub fn flow(name: &str, app: App, links: usize) -> FlowSpec {
         recovery_text: "arq".to_owned(),
         transport: TransportSpec::default(),
         app,
+        paths: None,
     }
 }
 
@@ -69,6 +70,7 @@ pub fn setup(seconds: u64, links: Vec<LinkSpec>, flows: Vec<FlowSpec>) -> Setup 
         bin: millis(100),
         links,
         flows,
+        parallel: None,
     }
 }
 

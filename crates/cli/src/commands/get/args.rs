@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::cli::TrustArgs;
 use crate::duration::parse_positive_duration;
 use crate::migrate::MigrateAfter;
+use crate::multipath::{PathArgs, PathOperation};
 use crate::size::parse_size;
 use crate::transport::Tuning;
 use crate::url::Url;
@@ -29,6 +30,12 @@ Examples:
   swiftwater get https://example.net/api -d '{\"a\":1}' -H 'Content-Type: application/json'
   swiftwater get https://example.net/upload -X PUT -d @photo.jpg
   swiftwater get https://10.0.0.7:4433/big.bin --insecure --protocol hq -o downloads
+  swiftwater get https://example.net/big.iso --protocol h3 --path wlan0 --path wwan0,backup
+  swiftwater get https://127.0.0.1:4433/big.bin --insecure --protocol h3 --path 127.0.0.1 --path 127.0.0.2 --json
+
+With --path a QUIC connection has several paths at once, if the server permits it (serve --multipath): each is
+opened when its address appears, and again when it failed. Each JSON object then lists the paths of its
+connection.
 
 Files of one server share connections. Without --protocol, HTTP/3 and TCP race, HTTP/3 first.
 
@@ -119,6 +126,21 @@ pub struct GetArgs {
     /// --compressed]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
     pub max_filesize: Option<u64>,
+
+    /// Several paths.
+    #[command(flatten)]
+    pub paths: PathArgs,
+
+    /// Do something to a path once the connection has sent and received this much, for experiments and tests:
+    /// abandon it, make it a backup or available again, send a PING on it, or go over to fresh connection
+    /// IDs on all paths; repeatable
+    #[arg(
+        long,
+        value_name = "SIZE,abandon|backup|available|ping|rotate[,PATH]",
+        help_heading = "Paths",
+        hide_short_help = true
+    )]
+    pub path_operation: Vec<PathOperation>,
 
     /// Transport settings.
     #[command(flatten)]

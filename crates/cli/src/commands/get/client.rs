@@ -14,6 +14,7 @@ use super::{quic_failures, trust};
 use crate::exit::{Exit, Failure};
 use crate::identity::default_state_dir;
 use crate::transport::{build_failure, client};
+use crate::url::Url;
 
 /// Time limit of QUIC's handshake where TCP is an alternative.
 const QUIC_TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -61,6 +62,7 @@ impl Clients {
                 transport.receive_rate = args.limit_rate;
                 transport.keep_alive_interval.get_or_insert(KEEP_ALIVE);
             });
+        let quic = args.paths.apply(quic, only_host(args))?;
         let tls = quic.tls_over_tcp().map_err(|error| build_failure(&error))?;
         let policy = policy(args.protocol);
         let proxies = Proxies::from_env().map_err(|error| Failure::new(Exit::Usage, error))?;
@@ -131,6 +133,13 @@ impl Clients {
             let _ = timeout(time_limit, quic.endpoint().wait_idle()).await;
         }
     }
+}
+
+/// The host of the URLs, if it is one.
+pub(super) fn only_host(args: &GetArgs) -> Option<&str> {
+    let mut hosts = args.urls.iter().map(Url::host);
+    let first = hosts.next()?;
+    hosts.all(|host| host == first).then_some(first)
 }
 
 /// How QUIC and TCP are chosen for `--protocol`.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
+use swiftwater::Connection;
 use swiftwater_http::client::{self, Chosen, Error, HttpClient, Measurements, Origin};
 use swiftwater_http::web::body::Body;
 use tokio::sync::Semaphore;
@@ -27,8 +28,10 @@ use super::transcript;
 use super::upload::Upload;
 use crate::exit::{Exit, Failure};
 use crate::migrate::Odometer;
+use crate::multipath::PathManagers;
 use crate::output;
 use crate::progress::Progress;
+use crate::stats::{PathRow, path_rows};
 use crate::table;
 use crate::url::Url;
 
@@ -40,6 +43,7 @@ pub(super) struct Context {
     pub(super) progress: Progress,
     pub(super) paces: Option<Paces>,
     pub(super) moves: Option<Migrations>,
+    pub(super) paths: Option<PathManagers>,
     pub(super) options: Options,
 }
 
@@ -96,6 +100,8 @@ pub(super) struct Trace {
     pub(super) continued_at: Option<u64>,
     /// Repeated requests, without redirects.
     pub(super) further_tries: u32,
+    /// The paths of the QUIC connection when the content was complete.
+    pub(super) paths: Vec<PathRow>,
     heads_shown: bool,
 }
 
@@ -365,6 +371,10 @@ impl Context {
         let paces = self.paces.as_ref().filter(|_| !by_quic);
         let pace = paces.map(|paces| paces.of(target(&ask.url)));
         let odometer = self.odometer(ask).filter(|_| by_quic);
+        let connection = self.connection(ask).filter(|_| by_quic);
+        if let (Some(paths), Some(connection)) = (&self.paths, &connection) {
+            paths.attend(connection, []);
+        }
         let bar = self.progress.transfer(&name_of(item), total);
         let mut there = sink.standing().map_or(0, |(offset, _)| offset);
         bar.advance(there);
@@ -399,6 +409,7 @@ impl Context {
                 }
             }
         }
+        trace.paths = connection.as_ref().map(path_rows).unwrap_or_default();
         let is_short = total.is_some_and(|total| there < total);
         if is_short && ask.method != Method::HEAD {
             let text = format_args!("{} ended the content too early", target(&ask.url));
@@ -409,10 +420,18 @@ impl Context {
 
     fn odometer(&self, ask: &Ask) -> Option<Arc<Odometer>> {
         let moves = self.moves.as_ref()?;
-        let uri = ask.url.to_string().parse().ok()?;
-        let origin = Origin::of(&uri).ok()?;
-        moves.odometer(&self.client, &origin)
+        moves.odometer(&self.client, &origin(ask)?)
     }
+
+    /// The connection over HTTP/3 to the server, if there is one.
+    fn connection(&self, ask: &Ask) -> Option<Connection> {
+        self.client.http3_connection(&origin(ask)?)
+    }
+}
+
+fn origin(ask: &Ask) -> Option<Origin> {
+    let uri = ask.url.to_string().parse().ok()?;
+    Origin::of(&uri).ok()
 }
 
 /// Waits until reading the content fails.

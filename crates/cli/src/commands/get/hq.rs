@@ -14,15 +14,18 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use super::args::GetArgs;
+use super::client::only_host;
 use super::plan::{self, Download};
 use super::trust;
 use crate::exit::{Exit, Failure};
 use crate::hq;
 use crate::hq::client::{Fetched, fetch};
 use crate::migrate::{MigrateAfter, Odometer, migrate};
+use crate::multipath::PathManagers;
 use crate::output;
 use crate::progress::Progress;
 use crate::runtime::{interrupted, stop_requested};
+use crate::stats::{PathRow, path_rows};
 use crate::table;
 use crate::transport::{CloseReason, build_failure, client, connect, connect_early, hang_up};
 
@@ -30,6 +33,10 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
     let plan = plan::hq(&args)?;
     let client = client_for(&args)?;
     plan::make_directory_of(&plan.directory)?;
+    let paths = args.paths.is_used().then(|| {
+        let managers = PathManagers::new(client.endpoint().clone(), args.paths.policy());
+        Arc::new(managers.operations(args.path_operation.clone()))
+    });
     let start = Instant::now();
     let progress = Progress::new(!args.json);
     let slots = Arc::new(Semaphore::new(usize::from(args.parallel)));
@@ -43,6 +50,7 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
             overwrite: args.force,
             migrate: args.migrate_after,
             again: Again::of(&args),
+            paths: paths.clone(),
         };
         servers.spawn(download_from(client.clone(), downloads, context));
     }
@@ -79,6 +87,8 @@ struct HqOutcome {
     fetched: Result<Fetched, Failure>,
     /// Whether its connection was resumed, if resumption was requested.
     visit: Option<HqVisit>,
+    /// The paths of its connection at the end.
+    paths: Vec<PathRow>,
 }
 
 /// How a connection was established.
@@ -130,10 +140,12 @@ struct HqContext {
     overwrite: bool,
     migrate: Option<MigrateAfter>,
     again: Again,
+    paths: Option<Arc<PathManagers>>,
 }
 
 fn client_for(args: &GetArgs) -> Result<Client, Failure> {
-    let mut builder = client(&trust(&args.trust)?, hq::ALPN, &args.tuning);
+    let builder = client(&trust(&args.trust)?, hq::ALPN, &args.tuning);
+    let mut builder = args.paths.apply(builder, only_host(args))?;
     let again = Again::of(args);
     if again != Again::Stay {
         let store = Arc::new(MemorySessionStore::default());
@@ -177,6 +189,7 @@ async fn visit(client: &Client, downloads: Vec<Download>, context: &HqContext, e
                     download,
                     fetched: Err(failure.clone()),
                     visit: None,
+                    paths: Vec::new(),
                 };
                 // The receiver is only gone if the program is ending.
                 let _ = context.results.send(outcome).await;
@@ -216,6 +229,9 @@ async fn download_all(
     context: &HqContext,
     early: bool,
 ) {
+    if let Some(paths) = &context.paths {
+        paths.attend(connection, []);
+    }
     let odometer = Odometer::new(context.migrate.map_or(u64::MAX, |plan| plan.bytes));
     let mut mover = start_moving(client, connection, context, &odometer);
     let start = |download| {
@@ -321,6 +337,7 @@ async fn download_one(
         download,
         fetched,
         visit,
+        paths: path_rows(&connection),
     };
     let _ = context.results.send(outcome).await;
 }
@@ -339,6 +356,7 @@ struct FileRow<'a> {
     /// Result of the early data of its connection; left out if there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     early_data: Option<&'static str>,
+    paths: &'a [PathRow],
 }
 
 #[derive(Serialize)]
@@ -381,6 +399,7 @@ impl HqSummary {
             download,
             fetched,
             visit,
+            paths,
         } = outcome;
         let (bytes, elapsed) = match fetched {
             Ok(fetched) => (fetched.bytes, fetched.elapsed),
@@ -402,6 +421,7 @@ impl HqSummary {
                 error: fetched.as_ref().err().map(Failure::message),
                 resumed: visit.map(|visit| visit.resumed),
                 early_data: visit.and_then(|visit| early_data_text(visit.early_data)),
+                paths,
             });
         }
         if fetched.is_ok() {

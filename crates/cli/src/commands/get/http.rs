@@ -8,7 +8,7 @@ use std::time::Instant;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::args::GetArgs;
+use super::args::{GetArgs, Protocol};
 use super::client::Clients;
 use super::fetch::{Context, Options, Outcome, fetch};
 use super::migration::Migrations;
@@ -17,6 +17,7 @@ use super::pace::Paces;
 use super::plan::{self, Item, Place};
 use super::report::Summary;
 use crate::exit::{Exit, Failure};
+use crate::multipath::PathManagers;
 use crate::progress::Progress;
 use crate::runtime::{interrupted, stop_requested};
 
@@ -24,6 +25,11 @@ pub(super) async fn run(args: GetArgs, verbose: bool) -> Result<(), Failure> {
     let order = Order::of(&args.request)?;
     if args.continuation && order.has_range() {
         let text = "--continue makes ranges of its own: leave out -H Range";
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    if args.paths.is_used() && matches!(args.protocol, Protocol::Tcp | Protocol::Http1) {
+        let text =
+            "--path, --scheduler and --multipath-version are for QUIC: choose another --protocol";
         return Err(Failure::new(Exit::Usage, text));
     }
     let items = plan::http(&args, &order.method)?;
@@ -87,6 +93,14 @@ fn context(
             let endpoint = quic.endpoint().clone();
             Some(Migrations::new(plan, endpoint, progress.clone(), verbose))
         }),
+        paths: clients
+            .quic
+            .as_ref()
+            .filter(|_| args.paths.is_used())
+            .map(|quic| {
+                let managers = PathManagers::new(quic.endpoint().clone(), args.paths.policy());
+                managers.operations(args.path_operation.clone())
+            }),
         options: options(args, verbose),
     }
 }

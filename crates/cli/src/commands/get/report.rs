@@ -12,6 +12,7 @@ use super::plan::Place;
 use crate::exit::{Exit, Failure, one_line};
 use crate::output;
 use crate::progress::Progress;
+use crate::stats::PathRow;
 use crate::table;
 
 #[derive(Serialize)]
@@ -46,6 +47,8 @@ struct Row<'a> {
     rtt_ms: Option<f64>,
     /// Share of the sent stream bytes that were retransmitted.
     retransmitted: Option<f64>,
+    /// The paths of the QUIC connection; empty over TCP.
+    paths: &'a [PathRow],
     error: Option<&'a str>,
 }
 
@@ -245,6 +248,7 @@ fn row(outcome: &Outcome) -> Row<'_> {
         },
         rtt_ms: measured.rtt.map(milliseconds),
         retransmitted: measured.retransmitted,
+        paths: &trace.paths,
         error: result.as_ref().err().map(Failure::message),
     }
 }

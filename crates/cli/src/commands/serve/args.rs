@@ -12,6 +12,7 @@ use super::config::values::{Count, UpstreamUrl};
 use super::echo::parse_path;
 use crate::cli::IdentityArgs;
 use crate::duration::parse_positive_duration;
+use crate::multipath::{MultipathArgs, PathOperation};
 use crate::transport::Tuning;
 
 /// `serve`.
@@ -26,6 +27,7 @@ Examples:
   swiftwater serve ./public --listen 0.0.0.0:443 --cert chain.pem --key key.pem
   swiftwater serve ./app --spa index.html --name app.example
   swiftwater serve --upstream http://127.0.0.1:8080 --listen 0.0.0.0:443 --cert chain.pem --key key.pem
+  swiftwater serve ./public --multipath --scheduler weighted
   swiftwater serve --config /etc/swiftwater/serve.toml --access-log /var/log/swiftwater/access.log
   swiftwater serve --config serve.toml --check-config
   swiftwater serve ./public --print-config > serve.toml
@@ -103,6 +105,10 @@ pub struct ServeArgs {
     )]
     pub listen: Option<SocketAddr>,
 
+    /// Listen on this address as well, UDP only; repeatable. Clients may open further paths to it
+    #[arg(long, value_name = "ADDR", help_heading = "Network")]
+    pub also_listen: Vec<SocketAddr>,
+
     /// Listen on this address as well, and send it to clients as preferred address; one address per
     /// family
     #[arg(long, value_name = "ADDR", help_heading = "Network")]
@@ -164,6 +170,21 @@ pub struct ServeArgs {
     /// Limits on clients.
     #[command(flatten)]
     pub limits: LimitArgs,
+
+    /// Several paths.
+    #[command(flatten)]
+    pub multipath: MultipathArgs,
+
+    /// Do something to a path once the connection has sent and received this much, for experiments and tests:
+    /// abandon it, make it a backup or available again, send a PING on it, or go over to fresh connection
+    /// IDs on all paths; repeatable
+    #[arg(
+        long,
+        value_name = "SIZE,abandon|backup|available|ping|rotate[,PATH]",
+        help_heading = "Paths",
+        hide_short_help = true
+    )]
+    pub path_operation: Vec<PathOperation>,
 
     /// Transport settings.
     #[command(flatten)]

@@ -17,6 +17,7 @@ use super::live::Live;
 use super::metrics::count_quic;
 use crate::hq;
 use crate::hq::service::serve_connection;
+use crate::multipath::{PathOperation, RunningOperations};
 
 /// Configuration and content for every QUIC connection.
 #[derive(Clone)]
@@ -27,6 +28,8 @@ pub(super) struct ConnectionService {
     pub(super) draining: watch::Receiver<bool>,
     /// How long a client may leave a response over `hq-interop` unread.
     pub(super) send_timeout: Duration,
+    /// What is done to the paths of each connection.
+    pub(super) path_operations: Vec<PathOperation>,
 }
 
 impl ConnectionService {
@@ -36,6 +39,7 @@ impl ConnectionService {
         let peer = connection.remote_address();
         let alpn = connection.alpn();
         let handle = connection.clone();
+        let _operations = RunningOperations::start(&self.path_operations, &connection);
         let live = self.live.clone();
         let requests = Arc::new(AtomicU64::new(0));
         let error = if alpn.as_deref() == Some(hq::ALPN) {

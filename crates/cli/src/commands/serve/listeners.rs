@@ -25,6 +25,7 @@ use super::metrics::count_tcp;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::hq;
 use crate::identity::Identity;
+use crate::multipath::MultipathArgs;
 use crate::transport::{listen, server};
 
 /// Attempts with an OS-chosen port: one that is free for UDP may be in use for TCP.
@@ -59,6 +60,19 @@ pub(super) fn builder(
             }
         })
         .workers(config.workers);
+    let paths = MultipathArgs {
+        multipath: config.transport.multipath,
+        max_paths: (config.transport.max_paths)
+            .filter(|_| config.transport.multipath)
+            .and_then(|count| u8::try_from(count.get()).ok()),
+        scheduler: (config.transport.scheduler.clone()).filter(|_| config.transport.multipath),
+        multipath_version: (config.transport.multipath_version)
+            .filter(|_| config.transport.multipath),
+    };
+    builder = paths.apply(builder);
+    for &address in &config.also_listen {
+        builder = builder.also_listen(address);
+    }
     for &address in &config.preferred_addresses {
         builder = builder.preferred_address(address);
     }

@@ -96,6 +96,7 @@ fn needs_restart(started: &Config, now: &Config) -> Vec<&'static str> {
             "preferred_addresses",
             started.preferred_addresses != now.preferred_addresses,
         ),
+        ("also_listen", started.also_listen != now.also_listen),
         ("hq", started.hq != now.hq),
         ("workers", started.workers != now.workers),
         ("grace", started.grace != now.grace),

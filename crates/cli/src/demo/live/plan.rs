@@ -1,7 +1,7 @@
 //! The flags of `demo live`, and the showing they describe. All flags are validated here, before
 //! anything runs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,11 +12,10 @@ use swiftwater_media::player::LiveConfig;
 use swiftwater_media::source::{SourceKind, SourceSpec};
 
 use super::schedule::Schedule;
+use crate::demo::page_file;
 use crate::demo::presets::Preset;
 use crate::exit::{Exit, Failure};
 use crate::link_args::{Links, RelayLinkArgs};
-use crate::output;
-use crate::part_file::PartFile;
 use crate::transport::{Basics, parse_recovery, with_recoveries};
 
 /// Default path of the page.
@@ -157,7 +156,8 @@ impl Plan {
         let links = links(&args)?;
         let network = network(&args);
         let schedule = Schedule::new(&source(&args)?, length, args.seed)?;
-        let page = page(&args)?;
+        let no_page = args.no_page || args.json;
+        let page = page_file::choose(args.page.clone(), no_page, DEFAULT_PAGE)?;
         let mut tuning = args.tuning;
         if tuning.profile.is_none() {
             tuning.cc.get_or_insert_with(|| CONTROLLER.to_owned());
@@ -274,44 +274,4 @@ fn loss(model: LossModel) -> String {
 /// To a hundredth, so that 0.07 is not 7.000000000000001 %.
 fn rounded(value: f64) -> f64 {
     (value * 1e2).round() / 1e2
-}
-
-/// The path of the page, checked to be writable now and not after a minute. A page that was not
-/// requested is omitted rather than failing the showing.
-fn page(args: &LiveArgs) -> Result<Option<PathBuf>, Failure> {
-    if let Some(path) = &args.page {
-        writable(path)?;
-        return Ok(Some(path.clone()));
-    }
-    if args.no_page || args.json {
-        return Ok(None);
-    }
-    let path = PathBuf::from(DEFAULT_PAGE);
-    match writable(&path) {
-        Ok(()) => Ok(Some(path)),
-        Err(failure) => {
-            output::note(&format!("no page: {failure}"));
-            Ok(None)
-        }
-    }
-}
-
-fn writable(page: &Path) -> Result<(), Failure> {
-    let refused = |why: &dyn std::fmt::Display| {
-        Failure::new(
-            Exit::LocalFile,
-            format_args!("{why} (--page FILE writes elsewhere, --no-page nowhere)"),
-        )
-    };
-    if page.is_dir() || page.file_name().is_none() {
-        return Err(refused(&format_args!(
-            "cannot write {}: it is a directory",
-            page.display()
-        )));
-    }
-    match PartFile::create(page, true) {
-        // Removed when dropped.
-        Ok(_probe) => Ok(()),
-        Err(error) => Err(refused(&error)),
-    }
 }

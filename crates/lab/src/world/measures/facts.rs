@@ -6,6 +6,7 @@ use swiftwater_link::{Counters, QueueStats};
 use swiftwater_sim::HostTotals;
 use swiftwater_sim::apps::Viewing;
 
+use super::paths::PathFacts;
 use super::repair::RepairFacts;
 use super::session::SessionFacts;
 use super::statistics::TimeMeter;
@@ -36,6 +37,10 @@ pub(in crate::world) struct GroupFacts {
     pub(in crate::world) totals: HostTotals,
     pub(in crate::world) repair: RepairFacts,
     pub(in crate::world) rtt: TimeMeter,
+    /// Its paths, if links are in parallel.
+    pub(in crate::world) paths: Vec<PathFacts>,
+    /// Longest time without progress at a receiver.
+    pub(in crate::world) longest_gap: Option<Duration>,
     /// Bytes in each bin of its active time.
     pub(in crate::world) bins: Vec<u64>,
     pub(in crate::world) bin: Duration,

@@ -22,6 +22,18 @@
 //! | `spurious_losses` | packets declared lost that were acknowledged later |
 //! | `jain` | Jain's index of the members' goodputs, each over its own active time, 1 / members to 1. For groups of several members, but not for Poisson transfers |
 //!
+//! # Paths (`[[path]]`)
+//!
+//! Of every group in a scenario with `[[path]]`s. `NAME` is that of a path; the second path of a flow over the same
+//! link is `NAME-2`, and so on.
+//!
+//! | measure | definition |
+//! |---|---|
+//! | `longest_gap_ms` | longest time without progress at a receiver, from its first progress to its end, sampled every 10 ms: of video without a further complete frame, of everything else without a byte in order |
+//! | `sent_share_NAME` | bytes that the senders sent on this path / on all, headers included, 0 to 1 |
+//! | `copies_share_NAME` | of the bytes sent on this path, those of streams that were sent while they were still in flight, here or on another path, 0 to 1 |
+//! | `rtt_mean_ms_NAME` | mean of `smoothed_rtt` of this path, sampled every 10 ms |
+//!
 //! # Recovery of lost data
 //!
 //! Of every group; summed over its connections before anything is divided. A *data range* is a run of
@@ -44,12 +56,13 @@
 //! | `redundancy_level_mean` | redundancy level (replicas permitted for each lost data range), mean over the time that connections were open; 0 for a `recovery` that has none |
 //! | `budget_max_10s` | the largest share of replica bytes in bytes sent for the first time, of the group, in 10 s that begin with a whole second of the measured time; of all of it if it is shorter. Intervals without new data don't count |
 //!
-//! # Transfers (`transfer`, `poisson`)
+//! # Transfers (`transfer`, `poisson`, `requests`)
 //!
 //! Of the transfers that started in the measured time. The completion time of a transfer is that
 //! from the start of its handshake until its receiver has read the last byte. Transfers that are
 //! incomplete when the run ends only count as started: a run that is too short favours small
-//! transfers. Transfers of less than 8 bytes are sent with 8.
+//! transfers. Transfers of less than 8 bytes are sent with 8. Of `requests`, each object is a transfer; its
+//! completion time is that from its request.
 //!
 //! | measure | definition |
 //! |---|---|
@@ -132,6 +145,7 @@
 mod facts;
 mod group;
 mod link;
+mod paths;
 mod repair;
 mod session;
 mod statistics;
@@ -139,6 +153,7 @@ mod video;
 mod whole;
 
 pub(super) use facts::{GroupFacts, LinkFacts, Member, RunFacts, Transfer};
+pub(super) use paths::PathFacts;
 pub(super) use repair::RepairFacts;
 pub(super) use session::SessionFacts;
 pub(super) use statistics::{TimeMeter, jain};
@@ -176,7 +191,7 @@ fn several(flow: &FlowSpec) -> &'static [Column<GroupFacts>] {
 
 fn own(app: &App) -> &'static [Column<GroupFacts>] {
     match app {
-        App::Transfer { .. } => group::TRANSFERS,
+        App::Transfer { .. } | App::Requests { .. } => group::TRANSFERS,
         App::Live { .. } => group::LIVE,
         App::Video(_) => video::VIDEO,
         _ => &[],
@@ -194,6 +209,8 @@ pub(super) fn names(setup: &Setup) -> Vec<String> {
     let mut names = Vec::new();
     for flow in &setup.flows {
         names.extend(group_columns(flow).map(|(name, _)| format!("{}.{name}", flow.name)));
+        let paths = paths::names(flow).into_iter();
+        names.extend(paths.map(|name| format!("{}.{name}", flow.name)));
     }
     if !has_network(setup) {
         return names;
@@ -211,6 +228,7 @@ pub(super) fn values(setup: &Setup, facts: &RunFacts) -> Vec<Option<f64>> {
     let mut values = Vec::new();
     for (flow, facts) in setup.flows.iter().zip(&facts.groups) {
         values.extend(group_columns(flow).map(|(_, value)| value(facts)));
+        values.extend(paths::values(flow, facts));
     }
     if !has_network(setup) {
         return values;

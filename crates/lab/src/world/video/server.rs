@@ -6,7 +6,7 @@ use std::time::Duration;
 use swiftwater_media::{Frame, FrameSource};
 use swiftwater_quic::{Connection, ConnectionHandle, Event, Priority, ReadOutcome, StreamEvent};
 use swiftwater_sim::{Application, HostContext};
-use swiftwater_units::{Dir, Instant, PathId, StreamId};
+use swiftwater_units::{Dir, Instant, StreamId};
 
 use super::wire::Outgoing;
 use crate::scenario::{VideoMode, VideoSpec};
@@ -224,10 +224,12 @@ impl VideoServer {
 }
 
 /// The first time at which data sent can't arrive by `due` any more: half the smallest round-trip
-/// time before it, and a nanosecond.
+/// time of any path before it, and a nanosecond.
 fn last_chance(connection: &Connection, due: Instant) -> Instant {
-    let path = connection.path_stats(PathId::ZERO);
-    let min_rtt = path.map_or(Duration::ZERO, |path| path.min_rtt);
+    let paths = connection.open_paths();
+    let stats = paths.filter_map(|path| connection.path_stats(path));
+    let measured = stats.map(|path| path.min_rtt).filter(|rtt| !rtt.is_zero());
+    let min_rtt = measured.min().unwrap_or_default();
     let late = due + Duration::from_nanos(1);
     Instant::from_nanos(
         late.as_nanos()

@@ -82,7 +82,7 @@ impl VideoViewer {
     }
 
     /// When frames were complete, in order of time.
-    pub(super) fn arrivals(&self) -> &[(Instant, Frame)] {
+    pub(in crate::world) fn arrivals(&self) -> &[(Instant, Frame)] {
         &self.arrivals
     }
 

@@ -39,6 +39,9 @@ fn apply(config: &mut Config, args: &ServeArgs) {
             .preferred_addresses
             .clone_from(&args.preferred_address);
     }
+    if !args.also_listen.is_empty() {
+        config.also_listen.clone_from(&args.also_listen);
+    }
     set(&mut config.workers, args.workers);
     set(&mut config.grace, args.grace.map(Period));
     config.compression &= !args.no_compression;
@@ -101,6 +104,15 @@ fn apply_transport(config: &mut Config, args: &ServeArgs) {
     }
     if flags.recovery.is_some() {
         transport.recovery.clone_from(&flags.recovery);
+    }
+    let paths = &args.multipath;
+    transport.multipath |= paths.is_used();
+    if let Some(paths) = paths.max_paths {
+        transport.max_paths = Some(Count::clamped(paths.into()));
+    }
+    transport.multipath_version = paths.multipath_version.or(transport.multipath_version);
+    if paths.scheduler.is_some() {
+        transport.scheduler.clone_from(&paths.scheduler);
     }
     if let Some(packets) = basics.initial_window {
         transport.initial_window = Some(Count::clamped(packets));

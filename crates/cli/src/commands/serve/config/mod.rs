@@ -23,6 +23,7 @@ use values::{Count, HostPattern, Period, RoutePath, UpstreamUrl};
 
 use super::args::{LogFormat, LogLevel, TlsVersion, ZeroRtt};
 use crate::cli::DEFAULT_LISTEN;
+use crate::multipath::MultipathOffer;
 
 /// All settings of a server. The keys are those of the file.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -38,6 +39,9 @@ pub struct Config {
     /// Further addresses that are sent to clients as preferred address (RFC 9000, section 9.6).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preferred_addresses: Vec<SocketAddr>,
+    /// Further addresses to listen on, UDP only: clients may connect there, and open further paths to them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also_listen: Vec<SocketAddr>,
     /// Workers that share the UDP port; 0 means one per processor. Default: 1.
     pub workers: usize,
     /// How long requests in progress may take when the server stops. Default: 30 s.
@@ -70,6 +74,7 @@ impl Default for Config {
             tcp: true,
             hq: false,
             preferred_addresses: Vec::new(),
+            also_listen: Vec::new(),
             workers: 1,
             grace: Period::seconds(30),
             compression: true,
@@ -238,6 +243,20 @@ pub struct Transport {
         skip_serializing_if = "Option::is_none"
     )]
     pub recovery: Option<String>,
+    /// Whether clients may open several paths in a connection (RFC 10069). Default: no.
+    pub multipath: bool,
+    /// Paths that may be open at once, with `multipath`. Default: 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_paths: Option<Count<1, 8>>,
+    /// Which path carries the next packet, with `multipath`. Default: min-rtt.
+    #[serde(
+        deserialize_with = "values::scheduler",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub scheduler: Option<String>,
+    /// Which versions of the multipath extension are declared, with `multipath`. Default: rfc10069.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multipath_version: Option<MultipathOffer>,
     /// Initial congestion window, packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<Count<2, 10_000>>,

@@ -11,6 +11,7 @@ use swiftwater::link::parse_duration;
 use swiftwater_http::web::host::host_name;
 use swiftwater_http::web::proxy::Upstream;
 
+use crate::multipath::parse_scheduler;
 use crate::transport::{parse_controller, parse_recovery};
 
 /// Reads a string with `parse`, whose error states what was expected.
@@ -255,6 +256,14 @@ where
     D: Deserializer<'de>,
 {
     text(deserializer, parse_recovery).map(Some)
+}
+
+/// The name of a scheduler.
+pub(super) fn scheduler<'de, D>(deserializer: D) -> Result<Option<String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    text(deserializer, parse_scheduler).map(Some)
 }
 
 /// The name of a profile.

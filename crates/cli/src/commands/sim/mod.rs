@@ -1,4 +1,6 @@
-//! `sim`: flows that share a bottleneck, in virtual time, from flags alone.
+//! `sim`: flows that share a bottleneck, or several paths, in virtual time, from flags alone.
+
+mod path_arg;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -10,10 +12,10 @@ use swiftwater::TransportConfig;
 use swiftwater::link::{
     Buffer, EcnThreshold, Jitter, LossModel, QueueDiscipline, Rate, parse_duration, parse_rate,
 };
-use swiftwater::policies;
+use swiftwater::policies::{Policies, ReinjectorCatalogue, SchedulerCatalogue, UnknownEntry};
 use swiftwater::qlog::DirectoryFactory;
 use swiftwater::units::Bandwidth;
-use swiftwater_sim::{Cipher, Dumbbell, FlowSpec, Report, SimError};
+use swiftwater_sim::{Cipher, Dumbbell, DumbbellPath, FlowReport, FlowSpec, Report, SimError};
 use thiserror::Error;
 
 use crate::duration::parse_positive_duration;
@@ -24,8 +26,28 @@ use crate::size::parse_size;
 use crate::table::{self, Table};
 use crate::transport::{parse_controller, parse_recovery, qlog_failure, recovery_help};
 
+use self::path_arg::PathArg;
+
 /// The longest run; a longer duration is most likely a mistake.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The scheduler of several paths.
+const DEFAULT_SCHEDULER: &str = "min-rtt";
+
+/// Checks the name and parameters of a scheduler.
+fn parse_scheduler(specification: &str) -> Result<String, UnknownEntry> {
+    SchedulerCatalogue::standard().get(specification)?;
+    Ok(specification.to_ascii_lowercase())
+}
+
+fn scheduler_help() -> String {
+    let catalogue = SchedulerCatalogue::standard();
+    let names: Vec<_> = catalogue.names().collect();
+    format!(
+        "Which path the next packet leaves on, with several --path: {}",
+        names.join(", ")
+    )
+}
 
 /// `sim`.
 #[derive(Args, Debug)]
@@ -36,14 +58,27 @@ Examples:
   swiftwater sim --flow cubic,bytes=10MB --trace lte.csv --rtt 60ms
   swiftwater sim --flow cubic --buffer 5bdp --queue codel
   swiftwater sim --flow cubic,bytes=1MB --loss 2% --qlog logs
+  swiftwater sim --flow bbr3 --path rate=50mbit,rtt=20ms --path rate=10mbit,rtt=80ms,loss=1%
 
 Flows run from senders to receivers of their own through one bottleneck, on the real stack, in virtual
-time. The same flags and seed give the same result on every machine.")]
+time. With several --path there are as many bottlenecks, and every flow uses all of them at once. The same flags and seed give the same result on every machine.")]
 pub struct SimArgs {
     /// A flow: its controller (cubic, or cubic:beta=0.8,hystart=off), then any of ,start=TIME
     /// ,bytes=SIZE ,extra-rtt=TIME (repeat for several); without bytes it lasts to the end
     #[arg(long = "flow", value_name = "FLOW", default_value = "cubic")]
     pub flows: Vec<FlowArg>,
+
+    /// One of several paths that every flow uses together (multipath): any of rate=RATE or trace=FILE, rtt=TIME,
+    /// buffer=SIZE, queue=DISCIPLINE, loss=LOSS, jitter=TIME, ecn-threshold=THRESHOLD, separated by commas;
+    /// what is left out is as in the flags below (repeat for each path, 8 at most; the first is that of the
+    /// handshake)
+    #[arg(long = "path", value_name = "PATH")]
+    pub paths: Vec<PathArg>,
+
+    /// Which path the next packet leaves on, with several --path.
+    #[arg(long, value_name = "SCHEDULER", requires = "paths", value_parser = parse_scheduler,
+          default_value = DEFAULT_SCHEDULER, help = scheduler_help())]
+    pub scheduler: String,
 
     /// Rate of the bottleneck
     #[arg(
@@ -241,19 +276,28 @@ fn dumbbell(args: &SimArgs) -> Result<Dumbbell, Failure> {
     let flows = flows
         .collect::<Result<_, _>>()
         .map_err(|error| sim_failure(&error))?;
-    let rate = match &args.trace {
-        Some(path) => Rate::Trace(read_trace(path)?),
-        None => args.rate.clone(),
-    };
+    let bottleneck = bottleneck(args)?;
+    let paths = args.paths.iter().map(|path| path.resolve(&bottleneck));
+    let paths = paths.collect::<Result<_, _>>()?;
+    let DumbbellPath {
+        rate,
+        rtt,
+        buffer,
+        queue,
+        loss,
+        jitter,
+        ecn_threshold,
+    } = bottleneck;
     Ok(Dumbbell {
         flows,
         rate,
-        rtt: args.rtt,
-        buffer: args.buffer,
-        queue: args.queue,
-        loss: args.loss,
-        jitter: args.jitter.unwrap_or_default(),
-        ecn_threshold: args.ecn_threshold,
+        rtt,
+        buffer,
+        queue,
+        loss,
+        jitter,
+        ecn_threshold,
+        paths,
         access_rate: args.access_rate,
         duration: args.duration,
         cipher: match args.cipher {
@@ -266,12 +310,29 @@ fn dumbbell(args: &SimArgs) -> Result<Dumbbell, Failure> {
     })
 }
 
+/// What the flags of the bottleneck describe.
+fn bottleneck(args: &SimArgs) -> Result<DumbbellPath, Failure> {
+    let rate = match &args.trace {
+        Some(path) => Rate::Trace(read_trace(path)?),
+        None => args.rate.clone(),
+    };
+    Ok(DumbbellPath {
+        rate,
+        rtt: args.rtt,
+        buffer: args.buffer,
+        queue: args.queue,
+        loss: args.loss,
+        jitter: args.jitter.unwrap_or_default(),
+        ecn_threshold: args.ecn_threshold,
+    })
+}
+
 /// Settings common to all flows.
 fn transport(args: &SimArgs) -> Result<TransportConfig, Failure> {
     let mut transport = TransportConfig::default();
-    if let Some(name) = &args.recovery {
+    if args.recovery.is_some() || args.paths.len() > 1 {
         transport.policies =
-            policies::by_name(name).map_err(|error| Failure::new(Exit::Usage, error))?;
+            Arc::new(policies(args).map_err(|error| Failure::new(Exit::Usage, error))?);
     }
     if let Some(directory) = &args.qlog {
         // The same run produces the same logs.
@@ -281,6 +342,18 @@ fn transport(args: &SimArgs) -> Result<TransportConfig, Failure> {
         transport.observer = Some(Arc::new(factory));
     }
     Ok(transport)
+}
+
+fn policies(args: &SimArgs) -> Result<Policies, UnknownEntry> {
+    let mut policies = Policies::default();
+    if let Some(name) = &args.recovery {
+        policies = policies.with_reinjector(ReinjectorCatalogue::standard().get(name)?);
+    }
+    if args.paths.len() > 1 {
+        let scheduler = SchedulerCatalogue::standard().get(&args.scheduler)?;
+        policies = policies.with_scheduler(scheduler);
+    }
+    Ok(policies)
 }
 
 fn sim_failure(error: &SimError) -> Failure {
@@ -321,8 +394,14 @@ fn text(report: &Report) -> String {
         0 => String::new(),
         marks => format!(", {marks} marked"),
     };
+    let paths = report.flows.iter().any(|flow| flow.paths.len() > 1);
+    let paths = if paths {
+        format!("\n\n{}", path_table(&report.flows))
+    } else {
+        String::new()
+    };
     format!(
-        "{}\n\nqueue: {} on average, {} at most, {} packets dropped{marked}{used}\n\
+        "{}{paths}\n\nqueue: {} on average, {} at most, {} packets dropped{marked}{used}\n\
          {:.1} s simulated in {:.2} s",
         table.render(),
         table::bytes(queue.mean_bytes.round() as u64),
@@ -331,4 +410,23 @@ fn text(report: &Report) -> String {
         report.simulated_s,
         report.wall_s
     )
+}
+
+/// What the sender of each flow did on each path.
+fn path_table(flows: &[FlowReport]) -> String {
+    let mut table = Table::new(["flow", "path", "sent", "share", "copies", "last RTT"]);
+    for (index, flow) in flows.iter().enumerate() {
+        let all: u64 = flow.paths.iter().map(|path| path.bytes_sent).sum();
+        for (number, path) in flow.paths.iter().enumerate() {
+            table.row([
+                format!("{} {}", index + 1, flow.cc),
+                format!("{}", number + 1),
+                table::bytes(path.bytes_sent),
+                table::percent(path.bytes_sent as f64 / all.max(1) as f64),
+                table::bytes(path.copies),
+                format!("{:.1} ms", path.srtt_ms),
+            ]);
+        }
+    }
+    table.render()
 }

@@ -1,0 +1,12 @@
+//! Several paths in one connection, as flags: `--path`, `--max-paths`, `--scheduler`, `--multipath`,
+//! `--multipath-version`, `--path-operation`.
+
+mod flags;
+mod managers;
+mod operations;
+mod path_arg;
+
+pub use flags::{MultipathArgs, MultipathOffer, PathArgs, parse_scheduler};
+pub use managers::PathManagers;
+pub use operations::{PathOperation, PathOperationAction, PathOperationError, RunningOperations};
+pub use path_arg::{PathArg, PathArgError};
