@@ -8,7 +8,7 @@ use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::wire::frame::{self, ConnectionClose};
 use swiftwater_quic::wire::{ErrorCode, Frame, ResetToken};
 use swiftwater_quic::{LocalAddress, Priority, ReadOutcome, SocketId};
-use swiftwater_units::{Bandwidth, Dir, Side, StreamId};
+use swiftwater_units::{Bandwidth, Dir, PathId, Side, StreamId};
 
 use crate::attack::{
     Attack, Setup, client_victim, home, on_client, on_server, returning_client, server_victim,
@@ -409,7 +409,8 @@ impl Steps {
 }
 
 impl Step {
-    fn play(self, attack: &mut Attack, streams: &mut Vec<StreamId>) {
+    /// Plays it; `streams` are those that the victim has.
+    pub(crate) fn play(self, attack: &mut Attack, streams: &mut Vec<StreamId>) {
         match self {
             Self::Payload(payload) => attack.send(cut(&payload)),
             Self::FromElsewhere(payload, port) => {
@@ -511,7 +512,9 @@ impl Step {
                 let rate = kbps.map(|kbps| Bandwidth::from_kbps(kbps.into()));
                 connection.set_receive_rate(now, rate);
             }
-            Self::TooLarge(size) => connection.on_datagram_too_large(now, size.into()),
+            Self::TooLarge(size) => {
+                connection.on_datagram_too_large(now, PathId::ZERO, size.into());
+            }
             Self::SendDatagram(len) => {
                 let _ = connection.send_datagram(vec![7; len.into()].into());
             }
@@ -530,7 +533,7 @@ fn cut(payload: &[u8]) -> &[u8] {
 
 /// In every case, the connection is either closed with one reason or still works; in the end it is
 /// removed.
-fn finish(attack: &mut Attack) {
+pub(crate) fn finish(attack: &mut Attack) {
     if !attack.victim.has_connection() {
         return;
     }

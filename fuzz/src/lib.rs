@@ -17,6 +17,7 @@ pub mod http3;
 pub mod inputs;
 pub mod meter;
 pub mod operations;
+pub mod paths;
 pub mod qpack;
 pub mod session;
 pub mod tokens;

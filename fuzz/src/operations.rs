@@ -19,8 +19,8 @@ mod run;
 mod setup;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
-use swiftwater_quic::Priority;
 use swiftwater_quic::wire::{VERSION_1, VERSION_2};
+use swiftwater_quic::{MultipathVersions, Priority};
 use swiftwater_sim::Direction;
 use swiftwater_units::{Dir, Side};
 
@@ -223,7 +223,14 @@ impl Source<'_, '_> {
             end.half_rtt = flags & 64 != 0;
         }
         if unusual & 128 != 0 {
-            end.versions = match self.byte()? % 4 {
+            let choice = self.byte()?;
+            end.multipath = match choice >> 4 & 3 {
+                0 => None,
+                1 => Some(MultipathVersions::Rfc10069),
+                2 => Some(MultipathVersions::Draft10),
+                _ => Some(MultipathVersions::Both),
+            };
+            end.versions = match choice % 4 {
                 0 => &[VERSION_1],
                 1 => &[VERSION_1, VERSION_2],
                 2 => &[VERSION_2, VERSION_1],
@@ -322,6 +329,12 @@ impl Source<'_, '_> {
             },
             // Closing ends the case: rarely.
             _ if kind > 240 => Op::Close(self.side()?),
+            47 => match self.byte()? % 8 {
+                0..4 => Op::OpenPath { away: self.bit()? },
+                4 | 5 => Op::AbandonPath(self.side()?, self.byte()?.into()),
+                6 => Op::PathStatus(self.side()?, self.byte()?.into(), self.bit()?),
+                _ => Op::Step(1),
+            },
             _ => Op::Step(1),
         };
         Ok(op)

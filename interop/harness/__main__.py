@@ -15,7 +15,7 @@ from pathlib import Path
 from . import http_tests, programs, results, tap_tests, tests, trace_tests
 from .cases import CASES, Setting
 from .programs import Bench, Failure, Unsupported
-from .peers import PEERS, QUICK, available
+from .peers import PEERS, QUICK, SEVERAL_PATHS, available
 from .render import render
 from .site import Identity, Site
 
@@ -63,6 +63,10 @@ def parse():
         "--http", type=Path, metavar="FILE",
         help="run the cases of HTTP/3 only, put them into these results of --json, and write docs/interop.md",
     )
+    parser.add_argument(
+        "--paths", type=Path, metavar="FILE",
+        help="the same for the cases of several paths, with Swiftwater against itself, too",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here, too")
     parser.add_argument("--swiftwater", metavar="PROGRAM", help="program to test")
     parser.add_argument(
@@ -103,7 +107,7 @@ def pairs(swiftwater, peers, arguments):
     if not arguments.only_control:
         for peer in peers:
             combinations += [(swiftwater, peer), (peer, swiftwater)]
-        if arguments.with_self:
+        if arguments.with_self or arguments.paths:
             combinations.append((swiftwater, swiftwater))
     if arguments.control or arguments.only_control:
         combinations += [(a, b) for a in peers for b in peers if a is not b]
@@ -135,13 +139,13 @@ def chosen_cases(arguments, pair=None):
         chosen = [case for case in CASES if case.name in arguments.case]
     elif arguments.http:
         chosen = [case for case in CASES if case.http]
+    elif arguments.paths:
+        chosen = [case for case in CASES if case.paths]
     elif arguments.matrix:
         chosen = [case for case in CASES if case.matrix]
     elif arguments.quick:
         chosen = [case for case in CASES if case.quick]
-    if pair and not all(stack.http for stack in pair):
-        chosen = [case for case in chosen if not case.http]
-    return chosen
+    return [case for case in chosen if not pair or case.fits(pair)]
 
 
 def run_pair(pair, arguments, make_setting, work):
@@ -220,7 +224,7 @@ def run_all(arguments, swiftwater, peers, work):
 
     rows, taken = FORK.Queue(), FORK.Value("i", 0)
     wanted = pairs(swiftwater, peers, arguments)
-    jobs = arguments.jobs or (3 if arguments.matrix or arguments.quick or arguments.http else 1)
+    jobs = arguments.jobs or (3 if arguments.matrix or arguments.quick or part(arguments) else 1)
     workers = [
         FORK.Process(target=work_on, args=(number, wanted, taken, rows, run))
         for number in range(min(jobs, len(wanted)))
@@ -239,18 +243,25 @@ def run_all(arguments, swiftwater, peers, work):
     return collected
 
 
+def part(arguments):
+    """The part of the cases that is run by itself, and the file with the results of all."""
+    named = {"http": arguments.http, "paths": arguments.paths}
+    return next(((name, file) for name, file in named.items() if file), None)
+
+
 def keep_results(arguments, peers, rows):
     """Writes the requested files."""
     told = results.record(peers, rows, arguments.repeat, arguments.commit)
     if arguments.again:
         told = results.amended(results.read(arguments.again), rows)
         results.write(arguments.again, told)
-    elif arguments.http:
-        told = results.with_http(results.read(arguments.http), told)
-        results.write(arguments.http, told)
+    elif part(arguments):
+        name, file = part(arguments)
+        told = results.with_part(results.read(file), told, name)
+        results.write(file, told)
     if arguments.json:
         results.write(arguments.json, told)
-    if arguments.again or arguments.http or arguments.matrix and not (arguments.peer or arguments.case):
+    if arguments.again or part(arguments) or arguments.matrix and not (arguments.peer or arguments.case):
         write_page(told)
 
 
@@ -283,13 +294,17 @@ def main():
     if arguments.page:
         write_page(results.read(arguments.page))
         return 0
+    amended = arguments.again or (part(arguments) or (None, None))[1]
+    if amended and not amended.is_file():
+        print(f"interop: there are no results in {amended} to amend", file=sys.stderr)
+        return 2
     if arguments.quick and not test_harness():
         return 1
     # Whatever ends this program must also end what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     # Now: the tree may move on meanwhile.
     arguments.commit = results.newest()
-    names = arguments.peer or (QUICK if arguments.quick else PEERS)
+    names = arguments.peer or (QUICK if arguments.quick else SEVERAL_PATHS if arguments.paths else PEERS)
     if arguments.again:
         names = take_failures(arguments)
     peers = available(names)

@@ -6,7 +6,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from . import http_cases, runner
+from . import http_cases, path_cases, runner
 from .packets import RESERVED_VERSION, VERSION_1
 from .programs import Client, Failure, Server, Unsupported, text
 from .qlog import repairs
@@ -261,8 +261,8 @@ def repaired(setting, recovery):
 
 @dataclass(frozen=True)
 class Case:
-    """A case of the table. `quick`: CI runs it, too. `matrix`: it is one of the QUIC interop runner's, or of
-    HTTP/3."""
+    """A case of the table. `quick`: CI runs it, too. `matrix`: it is one of the QUIC interop runner's, of HTTP/3, or
+    of several paths."""
 
     run: object
     quick: bool = False
@@ -270,6 +270,8 @@ class Case:
     title: str = ""
     # It is of the table of HTTP/3, and needs the stacks' programs for that.
     http: bool = False
+    # It is of the table of several paths, and needs stacks with that.
+    paths: bool = False
 
     @property
     def name(self):
@@ -278,6 +280,14 @@ class Case:
     @property
     def help(self):
         return " ".join(self.run.__doc__.split())
+
+    def fits(self, pair):
+        """Whether both stacks have what the case is about."""
+        if self.paths:
+            return all(stack.several_paths for stack in pair)
+        if any(stack.only_several_paths for stack in pair):
+            return False
+        return not self.http or all(stack.http for stack in pair)
 
 
 def of_runner(run, quick=False, title=""):
@@ -310,6 +320,7 @@ CASES = [
     of_runner(runner.goodput),
     of_runner(runner.crosstraffic),
     *(Case(run, True, True, http=True) for run in http_cases.CASES),
+    *(Case(run, run in path_cases.QUICK, True, paths=True) for run in path_cases.CASES),
     Case(sizes, True),
     Case(streams),
     Case(missing, True),

@@ -42,11 +42,32 @@ PLAIN = {
     0x15: ("stream_data_blocked", 2),
     0x16: ("streams_blocked", 1),
     0x17: ("streams_blocked", 1),
-    0x19: ("retire_connection_id", 1),
     0x1E: ("handshake_done", 0),
     0x1F: ("immediate_ack", 0),
     0x24: ("reset_stream_at", 4),
     0xAF: ("ack_frequency", 4),
+}
+# The same of paths (RFC 9000, RFC 10069), and the names of the values.
+OF_PATHS = {
+    0x19: ("retire_connection_id", ("sequence",)),
+    0x3E75: ("path_abandon", ("path", "error")),
+    0x3E76: ("path_status_backup", ("path", "sequence")),
+    0x3E77: ("path_status_available", ("path", "sequence")),
+    0x3E79: ("path_retire_connection_id", ("path", "sequence")),
+    0x3E7A: ("max_path_id", ("max",)),
+    0x3E7B: ("paths_blocked", ("max",)),
+    0x3E7C: ("path_cids_blocked", ("path", "next_sequence")),
+}
+# The types of draft-ietf-quic-multipath-10 for the same, as those of RFC 10069.
+OF_DRAFT_10 = {
+    0x15228C00: 0x3E,
+    0x15228C01: 0x3F,
+    0x15228C05: 0x3E75,
+    0x15228C07: 0x3E76,
+    0x15228C08: 0x3E77,
+    0x15228C09: 0x3E78,
+    0x15228C0A: 0x3E79,
+    0x15228C0C: 0x3E7A,
 }
 
 
@@ -67,9 +88,24 @@ def frames(payload):
 
 def one(reader):
     code = reader.varint()
+    if code in OF_DRAFT_10:
+        frame = of_type(reader, OF_DRAFT_10[code])
+        if frame.kind == "path_abandon":
+            frame.fields["reason"] = reader.take(reader.varint())
+        return frame
+    return of_type(reader, code)
+
+
+def of_type(reader, code):
     if code in PLAIN:
         kind, count = PLAIN[code]
         return Frame(kind, {"values": [reader.varint() for _ in range(count)]})
+    if code in OF_PATHS:
+        kind, names = OF_PATHS[code]
+        return Frame(kind, {name: reader.varint() for name in names})
+    if code in (0x3E, 0x3F):
+        path = reader.varint()
+        return Frame("path_ack", {"path": path} | ack(reader, code == 0x3F).fields)
     if code in (0x02, 0x03):
         return ack(reader, code == 0x03)
     if code == 0x06:
@@ -80,10 +116,9 @@ def one(reader):
     if 0x08 <= code <= 0x0F:
         return stream(reader, code)
     if code == 0x18:
-        sequence, _ = reader.varint(), reader.varint()
-        cid = reader.take(reader.byte())
-        reader.take(16)
-        return Frame("new_connection_id", {"sequence": sequence, "cid": cid})
+        return new_connection_id(reader, "new_connection_id", {})
+    if code == 0x3E78:
+        return new_connection_id(reader, "path_new_connection_id", {"path": reader.varint()})
     if code in (0x1A, 0x1B):
         kind = "path_challenge" if code == 0x1A else "path_response"
         return Frame(kind, {"data": reader.take(8)})
@@ -97,6 +132,13 @@ def one(reader):
         size = reader.varint() if code == 0x31 else len(reader.data) - reader.at
         return Frame("datagram", {"data": reader.take(size)})
     return Frame("unknown", {"code": code})
+
+
+def new_connection_id(reader, kind, fields):
+    sequence, retire_prior_to = reader.varint(), reader.varint()
+    cid = reader.take(reader.byte())
+    reader.take(16)
+    return Frame(kind, fields | {"sequence": sequence, "retire_prior_to": retire_prior_to, "cid": cid})
 
 
 def ack(reader, with_ecn):

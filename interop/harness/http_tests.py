@@ -180,7 +180,7 @@ class Pages(unittest.TestCase):
     def test_later_run(self):
         earlier = self.told(self.row("here", "swiftwater", "retry"), self.row("here", "swiftwater", "h3_get", "fail"))
         later = self.told(self.row("here", "swiftwater", "h3_get")) | {"commit": "def", "date": "2026-01-02"}
-        told = results.with_http(earlier, later)
+        told = results.with_part(earlier, later, "http")
         self.assertEqual((told["commit"], told["http"]["commit"]), ("abc", "def"))
         self.assertEqual([row["verdict"] for row in told["results"]], ["pass", "pass"])
         page = render(told, CASES)

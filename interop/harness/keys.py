@@ -66,7 +66,8 @@ class Opener:
         self.secrets = [secret]
         self.packet_keys = []
         self.generation = 0
-        self.largest = -1
+        # By packet number space: one for each path.
+        self.largest = {}
 
     def keys(self, generation):
         while len(self.packet_keys) <= generation:
@@ -86,8 +87,9 @@ class Opener:
             return cipher.encryptor().update(bytes(5))
         return Cipher(algorithms.AES(self.header_key), modes.ECB()).encryptor().update(sample)[:5]
 
-    def open(self, packet, number_at):
-        """Packet number, generation of the keys and payload; None if the packet doesn't open."""
+    def open(self, packet, number_at, path=0):
+        """Packet number, generation of the keys and payload; None if the packet doesn't open. The nonce has the
+        identifier of the path (RFC 10069, section 2.4)."""
         sample = packet[number_at + 4 : number_at + 4 + SAMPLE]
         if len(sample) < SAMPLE:
             return None
@@ -97,15 +99,16 @@ class Opener:
         size = (first & 3) + 1
         truncated = bytes(a ^ b for a, b in zip(packet[number_at : number_at + size], mask[1:]))
         header = bytes([first]) + packet[1:number_at] + truncated
-        number = self.full_number(int.from_bytes(truncated, "big"), 8 * size)
+        largest = self.largest.get(path, -1)
+        number = full_number(largest, int.from_bytes(truncated, "big"), 8 * size)
         for generation in self.candidates(first, long):
             aead, iv = self.keys(generation)
-            nonce = (int.from_bytes(iv, "big") ^ number).to_bytes(12, "big")
+            nonce = (int.from_bytes(iv, "big") ^ path << 64 ^ number).to_bytes(12, "big")
             try:
                 payload = aead.decrypt(nonce, packet[number_at + size :], header)
             except InvalidTag:
                 continue
-            self.largest = max(self.largest, number)
+            self.largest[path] = max(largest, number)
             self.generation = max(self.generation, generation)
             return number, generation, payload
         return None
@@ -118,16 +121,17 @@ class Opener:
         near = [self.generation, self.generation + 1, self.generation - 1]
         return [it for it in near if it >= 0 and it & 1 == phase]
 
-    def full_number(self, truncated, bits):
-        """RFC 9000, appendix A.3."""
-        expected = self.largest + 1
-        window = 1 << bits
-        candidate = expected & ~(window - 1) | truncated
-        if candidate <= expected - window // 2:
-            return candidate + window
-        if candidate > expected + window // 2 and candidate >= window:
-            return candidate - window
-        return candidate
+
+def full_number(largest, truncated, bits):
+    """RFC 9000, appendix A.3."""
+    expected = largest + 1
+    window = 1 << bits
+    candidate = expected & ~(window - 1) | truncated
+    if candidate <= expected - window // 2:
+        return candidate + window
+    if candidate > expected + window // 2 and candidate >= window:
+        return candidate - window
+    return candidate
 
 
 class KeyLog:

@@ -1,11 +1,15 @@
 """The foreign stacks: where each comes from, how it is built, and which version it is."""
 
+import os
 import re
 import subprocess
 import sys
 
 from . import programs
+from .picoquic import Picoquic
 from .programs import INTEROP, Foreign, absent, build, target_directory
+from .several_paths import of_noq
+from .xquic import Xquic
 
 # For interop runs only the build's duration matters.
 PROFILE = "smoke"
@@ -51,7 +55,7 @@ def quinn():
 
 
 def noq():
-    return rust("noq", "peers")
+    return rust("noq", "peers", paths=of_noq)
 
 
 def s2n_quic():
@@ -77,6 +81,23 @@ def ngtcp2():
     return peer
 
 
+def built_elsewhere(kind):
+    """A stack whose program no registry has: an environment variable names it."""
+
+    def find():
+        program = os.environ.get(kind.variable)
+        if not program:
+            absent(kind.name, f"{kind.variable} names no program")
+            return None
+        if not os.access(program, os.X_OK):
+            absent(kind.name, f"{kind.variable}={program} is no program")
+            return None
+        peer = kind(os.path.abspath(program))
+        return peer
+
+    return find
+
+
 # Builders by name. Those that --quick leaves out take long to build, or need what CI lacks.
 PEERS = {
     "quinn": quinn,
@@ -86,8 +107,13 @@ PEERS = {
     "aioquic": aioquic,
     "quic-go": quic_go,
     "ngtcp2": ngtcp2,
+    Picoquic.name: built_elsewhere(Picoquic),
+    Xquic.name: built_elsewhere(Xquic),
 }
-QUICK = ("quinn", "noq", "s2n-quic", "aioquic", "quic-go")
+QUICK = ("quinn", "noq", "s2n-quic", "aioquic", "quic-go", Picoquic.name, Xquic.name)
+
+# Those with several paths in a connection.
+SEVERAL_PATHS = ("noq", Picoquic.name)
 
 
 def available(names):

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .packets import ask_versions
+from .several_paths import of_noq, of_single_path, of_swiftwater
+from .verdicts import Failure, Unsupported
 
 INTEROP = Path(__file__).resolve().parent.parent
 REPOSITORY = INTEROP.parent
@@ -27,14 +29,6 @@ PATIENCE = 60
 MIGRATE_AFTER = "200kB,127.0.0.2"
 # The exit code of a peer whose library lacks a requested feature.
 UNABLE = 3
-
-
-class Failure(Exception):
-    """A case went wrong; the text says how."""
-
-
-class Unsupported(Exception):
-    """A stack can't do what a case needs; the text says what."""
 
 
 @dataclass
@@ -59,6 +53,8 @@ class Server:
     v2: bool = False
     # The answers of the HTTP cases, over HTTP/3, instead of files.
     http: bool = False
+    # Several paths (`several_paths.Paths`); `None`: without the extension.
+    paths: object = None
 
 
 @dataclass
@@ -90,6 +86,8 @@ class Client:
     # To another local address, in the middle.
     migrate: bool = False
     controller: str | None = None
+    # Several paths, as for servers.
+    paths: object = None
 
 
 def foreign_options(task):
@@ -120,6 +118,17 @@ def http_client(peer, task):
 class Swiftwater:
     name = "swiftwater"
     chooses_suite = True
+    several_paths = True
+    # Its program runs in the cases of several paths only.
+    only_several_paths = False
+    # How many paths its program permits, if no option decides that.
+    fixed_paths = None
+    # It follows its peer.
+    multipath_version = None
+    # Its server refuses clients that send no server name.
+    wants_name = False
+    # It closes when it is without a connection ID of a path for a moment.
+    needs_spare_cid = False
 
     def __init__(self, program, http=None):
         self.program = str(program)
@@ -159,7 +168,7 @@ class Swiftwater:
             options += ["--quic-version", "1"]
         if task.controller is not None:
             options += ["--cc", task.controller]
-        return options
+        return options + of_swiftwater(task.paths, command)
 
     def server(self, task, address):
         if task.http:
@@ -197,7 +206,13 @@ class Swiftwater:
 class Foreign:
     """A stack whose server and client take the options of interop/peers."""
 
-    def __init__(self, name, server, client, version="", chooses_suite=True, http=None):
+    only_several_paths = False
+    fixed_paths = None
+    multipath_version = None
+    wants_name = False
+    needs_spare_cid = False
+
+    def __init__(self, name, server, client, version="", chooses_suite=True, http=None, paths=None):
         self.name = name
         self.version = version
         # The program of the HTTP cases, if the stack has HTTP/3.
@@ -206,6 +221,9 @@ class Foreign:
         self.chooses_suite = chooses_suite
         self.server_command = server
         self.client_command = client
+        # Several paths as options, if the stack has the extension.
+        self.paths = paths or of_single_path
+        self.several_paths = paths is not None
 
     def server(self, task, address):
         if task.http:
@@ -216,7 +234,8 @@ class Foreign:
         retry = ["--retry"] if task.retry else []
         place = ["--dir", str(task.directory), "--listen", address]
         early = ["--zero-rtt"] if task.zero_rtt else []
-        return [*self.server_command, *place, *identity, *retry, *early, *foreign_options(task)]
+        paths = self.paths(task.paths)
+        return [*self.server_command, *place, *identity, *retry, *early, *paths, *foreign_options(task)]
 
     def clients(self, task):
         """The commands to run, one after the other."""
@@ -228,7 +247,8 @@ class Foreign:
             "--migrate": task.migrate,
         }
         wanted = [flag for flag, set_ in flags.items() if set_]
-        return [[*self.client_command, *place, *wanted, *foreign_options(task), *task.urls]]
+        paths = self.paths(task.paths)
+        return [[*self.client_command, *place, *wanted, *paths, *foreign_options(task), *task.urls]]
 
 
 def aioquic():

@@ -18,14 +18,14 @@ def record(peers, rows, repeat, commit):
     }
 
 
-def with_http(told, later):
-    """The results with those of a later run of the HTTP cases in place of what they had of these. A `remark` that is
-    added to `http` is shown on the page."""
+def with_part(told, later, part):
+    """The results with those of a later run of a part of the cases, "http" or "paths", in place of what they had of
+    these. A `remark` that is added to the part is shown on the page."""
     places = {cell(row) for row in later["results"]}
     kept = [row for row in told["results"] if cell(row) not in places]
     when = {name: later[name] for name in ("date", "commit", "repeat")}
     peers = told["peers"] | later["peers"]
-    return told | {"http": when, "peers": peers, "results": kept + later["results"]}
+    return told | {part: when, "peers": peers, "results": kept + later["results"]}
 
 
 def newest():

@@ -24,6 +24,9 @@ AMPLIFICATION = 3
 VALIDATING_CID = 8
 # Where Linux puts a datagram's ECN codepoint, in both families.
 ECN_MASK = 3
+# Linux gives the time of arrival with a datagram, seconds and nanoseconds since 1970.
+SO_TIMESTAMPNS = 35
+TIMESTAMP = struct.Struct("@ll")
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,12 @@ class Impairments:
     rebind_address: bool = False
     # Also before each of these datagrams from the client, counted from 0.
     rebind_at: frozenset[int] = frozenset()
+    # On one of the client's addresses, counted from 0, nothing passes after so many datagrams of both directions.
+    cut: tuple[int, int] | None = None
+    # One of them becomes another address, once, after so many datagrams from the client.
+    move: tuple[int, int] | None = None
+    # 1-RTT packets from the client's first address pass only this long after one has come from the second.
+    hold: float | None = None
     seed: int = 1
 
 
@@ -59,6 +68,8 @@ class Datagram:
     path: tuple
     ecn: int
     data: bytes
+    # It passed later, after others (`Impairments.hold`).
+    held: bool = False
 
 
 class Flow:
@@ -68,6 +79,8 @@ class Flow:
         self.client = client
         self.server = server
         self.socket = None
+        # Datagrams of both directions, and from the client.
+        self.count = self.from_client = 0
 
 
 class Tap:
@@ -86,11 +99,17 @@ class Tap:
         self.port = self.outer.getsockname()[1]
         self.address = (servers[0][0], self.port)
         self.flows = {}
+        self.arrived = 0.0
         self.capture = [] if keep else None
         self.begun = None
         self.next_rebind = None
         self.rebindings = 0
         self.hosts = 1
+        self.moved = False
+        # What is held back, until when, and how many datagrams passed from the second address meanwhile.
+        self.held = []
+        self.release_at = None
+        self.overtaken = 0
         self.in_a_row = Counter()
         self.lost = self.corrupted = 0
         self.count = Counter()
@@ -109,6 +128,8 @@ class Tap:
     def new_socket(self, local=None):
         made = socket.socket(self.family, socket.SOCK_DGRAM)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        # When a datagram arrived, not when it was read: on a busy machine the sockets have queues.
+        made.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         if self.family == socket.AF_INET6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVTCLASS, 1)
         else:
@@ -131,7 +152,8 @@ class Tap:
     def run(self):
         while not self.stopping.is_set():
             inner = {flow.socket: flow for flow in self.flows.values()}
-            ready, _, _ = select.select([self.outer, *inner], [], [], 0.1)
+            ready, _, _ = select.select([self.outer, *inner], [], [], 0.005 if self.held else 0.1)
+            self.release()
             for source in ready:
                 # A closed port of either side shows up here; the programs notice themselves.
                 with contextlib.suppress(OSError):
@@ -141,9 +163,16 @@ class Tap:
                         self.to_client(inner[source])
 
     def receive(self, source):
-        """Data, sender, and ECN codepoint."""
-        data, ancillary, _, sender = source.recvmsg(65536, socket.CMSG_SPACE(4))
-        ecn = next((value[0] & ECN_MASK for _, _, value in ancillary if value), 0)
+        """Data, sender, and ECN codepoint. Sets `arrived`."""
+        space = socket.CMSG_SPACE(4) + socket.CMSG_SPACE(TIMESTAMP.size)
+        data, ancillary, _, sender = source.recvmsg(65536, space)
+        self.arrived, ecn = time.monotonic(), 0
+        for level, _, value in ancillary:
+            if level != socket.SOL_SOCKET:
+                ecn = value[0] & ECN_MASK if value else 0
+            elif len(value) == TIMESTAMP.size:
+                seconds, nanoseconds = TIMESTAMP.unpack(value)
+                self.arrived -= max(0.0, time.time() - seconds - nanoseconds / 1e9)
         return data, sender, ecn
 
     def send(self, via, data, ecn, to):
@@ -165,28 +194,73 @@ class Tap:
                 self.rebind(flow)
             self.count["client"] += 1
             self.since_rebinding["client"] += 1
-            self.keep(True, flow, ecn, data)
-            arrives = self.impaired(True, data)
-            self.from_client(data, arrives is not None)
-            data = arrives
-        if data is not None:
-            self.send(flow.socket, data, ecn, flow.server)
+            flow.count += 1
+            flow.from_client += 1
+            if self.is_due(self.impairments.move, flow, flow.from_client) and not self.moved:
+                self.moved = True
+                self.rebind(flow)
+            for data in self.hold_back(flow, ecn, data):
+                self.keep(True, flow, ecn, data)
+                arrives = None if self.is_cut(flow) else self.impaired(True, data)
+                self.from_client(data, arrives is not None)
+                if arrives is not None:
+                    self.send(flow.socket, arrives, ecn, flow.server)
+            return
+        self.send(flow.socket, data, ecn, flow.server)
 
     def to_client(self, flow):
         data, _, ecn = self.receive(flow.socket)
         if flow.server is self.servers[-1]:
             self.count["server"] += 1
             self.since_rebinding["server"] += 1
+            flow.count += 1
             self.from_server(data)
             self.keep(False, flow, ecn, data)
-            data = self.impaired(False, data)
+            data = None if self.is_cut(flow) else self.impaired(False, data)
         if data is not None:
             self.send(self.outer, data, ecn, flow.client)
 
-    def keep(self, from_client, flow, ecn, data):
+    def keep(self, from_client, flow, ecn, data, held=False):
         if self.capture is not None:
             path = flow.socket.getsockname()
-            self.capture.append(Datagram(time.monotonic(), from_client, path, ecn, data))
+            self.capture.append(Datagram(self.arrived, from_client, path, ecn, data, held))
+
+    def is_due(self, event, flow, count):
+        """Whether an event of one of the client's addresses (`Impairments.cut`, `move`) is due on this one."""
+        return event is not None and count > event[1] and list(self.flows.values()).index(flow) == event[0]
+
+    def is_cut(self, flow):
+        return self.is_due(self.impairments.cut, flow, flow.count)
+
+    def hold_back(self, flow, ecn, data):
+        """What of a client's datagram passes now."""
+        if self.impairments.hold is None:
+            return [data]
+        if flow is not next(iter(self.flows.values())):
+            if self.release_at is None:
+                self.release_at = time.monotonic() + self.impairments.hold
+            self.overtaken += bool(self.held)
+            return [data]
+        if self.release_at is not None and not self.held:
+            return [data]
+        found = packets(data)
+        waiting = b"".join(packet.data for packet in found if packet.kind == "short")
+        if not waiting:
+            return [data]
+        self.held.append((flow, ecn, waiting))
+        self.keep(True, flow, ecn, waiting, held=True)
+        passing = b"".join(packet.data for packet in found if packet.kind != "short")
+        # A datagram with an Initial packet keeps its size: what follows is padding.
+        return [passing.ljust(len(data), b"\0")] if passing else []
+
+    def release(self):
+        """Lets pass what was held back, once it is time."""
+        if self.release_at is None or time.monotonic() < self.release_at:
+            return
+        for flow, ecn, data in self.held:
+            self.from_client(data, True)
+            self.send(flow.socket, data, ecn, flow.server)
+        self.held = []
 
     def elapsed(self):
         if self.begun is None:

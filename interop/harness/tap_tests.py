@@ -9,6 +9,7 @@ from .results import amended, failures
 from .tap import Impairments, Tap
 
 ECT_0 = 2
+CASE = SimpleNamespace(name="handshake", matrix=True, http=False, paths=False)
 
 
 class Through(unittest.TestCase):
@@ -66,6 +67,34 @@ class Through(unittest.TestCase):
         self.assertNotEqual(host, "127.0.0.1")
         self.assertEqual(tap.rebindings, 1)
 
+    def test_cut(self):
+        with self.tap(cut=(0, 2)) as tap:
+            self.assertEqual(self.through(tap, [b"@1", b"@2", b"@3"]), [b"@1", b"@2"])
+        with self.tap(cut=(1, 0)) as tap:
+            self.assertEqual(self.through(tap, [b"@1"]), [b"@1", b""])
+
+    def test_move(self):
+        with self.tap(move=(0, 1)) as tap:
+            self.through(tap, [b"@1", b"@2", b"@3"])
+        paths = [it.path for it in tap.capture]
+        self.assertEqual(len(set(paths)), 2)
+        self.assertEqual(paths[1:], paths[1:2] * 3)
+
+    def test_hold(self):
+        second = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.addCleanup(second.close)
+        with self.tap(hold=0.05) as tap:
+            for datagram in (b"@1", b"@2"):
+                self.client.sendto(datagram, tap.address)
+            with self.assertRaises(TimeoutError):
+                self.server.settimeout(0.2)
+                self.server.recv(10)
+            second.sendto(b"@3", tap.address)
+            self.server.settimeout(5)
+            self.assertEqual([self.server.recv(10) for _ in range(3)], [b"@3", b"@1", b"@2"])
+        self.assertEqual([it.held for it in tap.capture], [True, True, False])
+        self.assertEqual(tap.overtaken, 1)
+
     def test_ecn_passes(self):
         self.client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ECT_0)
         self.server.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
@@ -105,8 +134,22 @@ def row(server, client, verdict, note="", case="handshake"):
 
 
 class Page(unittest.TestCase):
+    def test_paths(self):
+        cases = [CASE, SimpleNamespace(name="paths_open", matrix=True, http=False, paths=True)]
+        results = [
+            row("swiftwater", "a", "pass"),
+            row("swiftwater", "b", "pass", case="paths_open"),
+            row("b", "swiftwater", "skip", "b can't", case="paths_open"),
+            row("swiftwater", "swiftwater", "fail", "slow", case="paths_open"),
+        ]
+        page = render(told(results), cases)
+        self.assertIn("| | b server | b client | itself |\n|---|---|---|---|\n", page)
+        self.assertIn("| paths_open | – [1](#reasons) | ✓ | ✗ [2](#reasons) |", page)
+        # The tables of the other cases have no column for who takes no part in them.
+        self.assertIn("| | a |\n", page)
+
     def test_page(self):
-        cases = [SimpleNamespace(name="handshake", matrix=True, http=False), SimpleNamespace(name="x", matrix=False, http=False)]
+        cases = [CASE, SimpleNamespace(name="x", matrix=False, http=False, paths=False)]
         results = [
             row("swiftwater", "a", "pass"),
             row("swiftwater", "b", "skip", "b has none"),
@@ -123,7 +166,7 @@ class Page(unittest.TestCase):
         self.assertNotIn("| x |", page)
 
     def test_again(self):
-        cases = [SimpleNamespace(name="handshake", matrix=True, http=False)]
+        cases = [CASE]
         before = told([row("swiftwater", "a", "fail", "slow"), row("a", "swiftwater", "pass")])
         self.assertEqual(failures(before), {("swiftwater", "a", "handshake")})
         after = amended(before, [row("swiftwater", "a", "pass")])
@@ -135,7 +178,7 @@ class Page(unittest.TestCase):
         self.assertNotIn("↻", render(before, cases))
 
     def test_known_fault(self):
-        cases = [SimpleNamespace(name="rebind-port", matrix=True, http=False)]
+        cases = [SimpleNamespace(name="rebind-port", matrix=True, http=False, paths=False)]
         passed = row("quiche", "swiftwater", "pass", case="rebind-port")
         failed = row("quiche", "swiftwater", "fail", "lost", case="rebind-port")
         quiche = {"peers": {"quiche": "1"}}

@@ -52,6 +52,7 @@ class Handshake:
         self.offered = []
         self.suite = None
         self.has_certificate = False
+        self.client_parameters = b""
         self.server_parameters = b""
 
     def add(self, side, level, offset, data):
@@ -78,6 +79,8 @@ class Handshake:
         pairs = zip(suites[::2], suites[1::2])
         # Without values reserved for greasing (RFC 8701).
         self.offered = [a << 8 | b for a, b in pairs if not (a == b and a & 0xF == 0xA)]
+        reader.take(reader.byte())
+        self.client_parameters = read_extensions(reader).get(QUIC_TRANSPORT_PARAMETERS, b"")
 
     def server_hello(self, reader):
         reader.take(2)

@@ -34,7 +34,11 @@ class Seen:
     # Bytes of the packet, and of what is protected in it.
     size: int
     payload_size: int
+    # Others have overtaken it at the tap.
+    held: bool = False
     number: int | None = None
+    # The identifier of the path: that of the connection ID.
+    path_id: int = 0
     # How many key updates of the side came before; its parity is the key phase.
     generation: int = 0
     frames: list | None = None
@@ -59,6 +63,10 @@ class Connection:
     openers: dict = field(default_factory=dict)
     # Connection IDs by which a side may be addressed.
     cids: dict = field(default_factory=lambda: {side: set() for side in SIDES})
+    # The paths of connection IDs that are not of the first path.
+    path_ids: dict = field(default_factory=dict)
+    # The sequence numbers of connection IDs after the first.
+    sequences: dict = field(default_factory=dict)
     # Those that the server's Retry packets offer.
     retries: set = field(default_factory=set)
 
@@ -92,7 +100,9 @@ class Connection:
         # The version of 1-RTT packets is that of the handshake's end.
         version = seen.version or self.version
         opener = self.opener(seen, version)
-        opened = opener and opener.open(packet, number_at)
+        if seen.kind == "1-RTT":
+            seen.path_id = self.path_ids.get(seen.dcid, 0)
+        opened = opener and opener.open(packet, number_at, seen.path_id)
         if not opened:
             return
         seen.number, seen.generation, payload = opened
@@ -101,8 +111,10 @@ class Connection:
         for frame in seen.frames:
             if frame.kind == "crypto":
                 self.handshake.add(seen.side, seen.kind, frame.offset, frame.data)
-            elif frame.kind == "new_connection_id":
+            elif frame.kind in ("new_connection_id", "path_new_connection_id"):
                 self.cids[seen.side].add(frame.cid)
+                self.path_ids[frame.cid] = frame.fields.get("path", 0)
+                self.sequences[frame.cid] = frame.sequence
 
     def undecrypted(self):
         return Counter(it.kind for it in self.packets if it.frames is None and it.kind in SECRETS)
@@ -137,7 +149,7 @@ class Trace:
         protected = max(0, len(packet.data) - number_at - 1) if number_at else 0
         seen = Seen(
             datagram.time, side, datagram.path, datagram.ecn, kind, packet.version, dcid,
-            packet.scid, packet.token, len(packet.data), protected,
+            packet.scid, packet.token, len(packet.data), protected, datagram.held,
         )
         self.latest[datagram.path] = connection
         if kind == "Retry" and side == SERVER:

@@ -14,7 +14,7 @@ from aioquic.quic.packet import pull_quic_header
 from aioquic.tls import CipherSuite
 
 from .frames import frames
-from .keys import AES_128, AES_256, CHACHA20, KeyLog, Opener, initial_secrets
+from .keys import AES_128, AES_256, CHACHA20, KeyLog, Opener, full_number, initial_secrets
 from .packets import VERSION_1, VERSION_2
 from .programs import Failure
 from .scene import check_new_cids, check_new_paths
@@ -53,19 +53,30 @@ class Keys(unittest.TestCase):
     def test_short_packet(self):
         for version, packet in SHORT.items():
             opener = Opener(SECRET, CHACHA20, version)
-            opener.largest = NUMBER - 1
+            opener.largest = {0: NUMBER - 1}
             self.assertEqual(opener.open(bytes.fromhex(packet), 1), (NUMBER, 0, b"\x01"))
 
     def test_wrong_key(self):
         opener = Opener(SECRET[::-1], CHACHA20, VERSION_1)
-        opener.largest = NUMBER - 1
+        opener.largest = {0: NUMBER - 1}
         self.assertIsNone(opener.open(bytes.fromhex(SHORT[VERSION_1]), 1))
+
+    def test_nonce_of_a_path(self):
+        # draft-ietf-quic-multipath-21, section 2.4: the packet is sealed with the nonce of the text.
+        opener = Opener(SECRET, CHACHA20, VERSION_1)
+        aead, _ = opener.keys(0)
+        opener.packet_keys[0] = (aead, bytes.fromhex("6b26114b9cba2b63a9e8dd4f"))
+        header, number = bytes([0x43]), (54321).to_bytes(4, "big")
+        sealed = aead.encrypt(bytes.fromhex("6b2611489cba2b63a9e8097e"), b"payload", header + number)
+        mask = opener.mask(sealed[:16])
+        first = bytes([header[0] ^ (mask[0] & 0x1F)])
+        packet = first + bytes(a ^ b for a, b in zip(number, mask[1:])) + sealed
+        self.assertEqual(opener.open(packet, 1, path=3), (54321, 0, b"payload"))
+        self.assertIsNone(opener.open(packet, 1, path=2))
 
     def test_packet_number(self):
         # RFC 9000, appendix A.3.
-        opener = Opener(SECRET, CHACHA20, VERSION_1)
-        opener.largest = 0xA82F30EA
-        self.assertEqual(opener.full_number(0x9B32, 16), 0xA82F9B32)
+        self.assertEqual(full_number(0xA82F30EA, 0x9B32, 16), 0xA82F9B32)
 
 
 class Frames(unittest.TestCase):
@@ -77,8 +88,17 @@ class Frames(unittest.TestCase):
         self.assertEqual((found[2].largest, found[2].ecn), (5, [1, 2, 3]))
         self.assertEqual((found[3].id, found[3].size, found[3].end), (4, 3, False))
 
+    def test_of_paths(self):
+        payload = bytes.fromhex("7e75 01 3e 7e77 02 05 3e 03 09 00 00 01 7e78 01 02 01 04 aabbccdd") + bytes(15) + b"\1"
+        found = frames(payload)
+        kinds = ["path_abandon", "path_status_available", "path_ack", "path_new_connection_id"]
+        self.assertEqual([it.kind for it in found], kinds)
+        self.assertEqual([it.path for it in found], [1, 2, 3, 1])
+        self.assertEqual((found[0].error, found[1].sequence, found[2].largest), (0x3E, 5, 9))
+        self.assertEqual((found[3].sequence, found[3].retire_prior_to), (2, 1))
+
     def test_unknown(self):
-        self.assertEqual([it.kind for it in frames(b"\x01\x3f\x01")], ["ping", "unknown"])
+        self.assertEqual([it.kind for it in frames(b"\x01\x3d\x01")], ["ping", "unknown"])
 
     def test_transport_parameters(self):
         parameters = bytes.fromhex("0702 4100 0801 3f")

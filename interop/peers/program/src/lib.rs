@@ -4,6 +4,7 @@
 pub mod arguments;
 pub mod hq;
 pub mod http;
+pub mod paths;
 pub mod report;
 #[cfg(feature = "rustls")]
 pub mod tls;

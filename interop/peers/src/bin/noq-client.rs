@@ -8,6 +8,9 @@ use swiftwater_interop_program::arguments::ClientArguments;
 
 #[path = "../stack/client.rs"]
 mod client;
+#[path = "../stack/several_paths.rs"]
+#[allow(dead_code, reason = "each side uses its part")]
+mod paths;
 #[path = "../stack/tls.rs"]
 #[allow(dead_code, reason = "each side uses its half")]
 mod tls;
@@ -15,10 +18,13 @@ mod tls;
 #[derive(Parser)]
 struct Command {
     #[command(flatten)]
+    paths: paths::Paths,
+    #[command(flatten)]
     arguments: ClientArguments,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    client::run("noq", Command::parse().arguments).await
+    let command = Command::parse();
+    client::run("noq", command.arguments, command.paths).await
 }

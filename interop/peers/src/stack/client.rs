@@ -16,7 +16,11 @@ use swiftwater_interop_program::hq::{self, Url};
 use swiftwater_interop_program::report::Report;
 use tokio::task::JoinSet;
 
-use crate::quic::{ClientConfig, Connection, Endpoint, IdleTimeout, TransportConfig, VarInt};
+use crate::paths::Paths;
+use crate::quic::{
+    ClientConfig, Connection, Endpoint, EndpointConfig, IdleTimeout, TokioRuntime, TransportConfig,
+    VarInt,
+};
 use crate::tls;
 
 /// Bytes read from a stream at once.
@@ -29,12 +33,23 @@ const EARLY_RTT: Duration = Duration::from_millis(30);
 type TaskError = Box<dyn Error + Send + Sync>;
 
 /// Downloads everything.
-pub(crate) async fn run(stack: &str, arguments: ClientArguments) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn run(
+    stack: &str,
+    arguments: ClientArguments,
+    paths: Paths,
+) -> Result<(), Box<dyn Error>> {
     refuse(stack, &[("has no version 2", arguments.v2)]);
     let server = arguments.urls[0].clone();
     let address = server.address()?;
-    let endpoint = Endpoint::client(local_address(address))?;
-    let config = configuration(&arguments)?;
+    let mut endpoint_config = EndpointConfig::default();
+    paths.configure_endpoint(&mut endpoint_config);
+    let endpoint = Endpoint::new(
+        endpoint_config,
+        None,
+        UdpSocket::bind(local_address(address))?,
+        Arc::new(TokioRuntime),
+    )?;
+    let config = configuration(&arguments, &paths)?;
     let resumes = arguments.resume || arguments.zero_rtt;
     let start = Instant::now();
     let mut report = Report::default();
@@ -50,6 +65,7 @@ pub(crate) async fn run(stack: &str, arguments: ClientArguments) -> Result<(), B
             (connecting.await?, None)
         };
         report.handshake = begun.elapsed();
+        let _paths = paths.attend(&connection);
         let downloads = Downloads::new(&connection, &endpoint, address, &arguments);
         let done = downloads.all(&round, &mut report).await;
         done.map_err(|error| error as Box<dyn Error>)?;
@@ -67,12 +83,16 @@ pub(crate) async fn run(stack: &str, arguments: ClientArguments) -> Result<(), B
     Ok(())
 }
 
-fn configuration(arguments: &ClientArguments) -> Result<ClientConfig, Box<dyn Error>> {
+fn configuration(
+    arguments: &ClientArguments,
+    paths: &Paths,
+) -> Result<ClientConfig, Box<dyn Error>> {
     let early = arguments.zero_rtt;
     let crypto = tls::client(Some(&arguments.ca), hq::ALPN, arguments.suite, early)?;
     let mut config = ClientConfig::new(crypto);
     let mut transport = TransportConfig::default();
     transport.max_idle_timeout(Some(IdleTimeout::try_from(IDLE)?));
+    paths.configure_transport(&mut transport);
     if early {
         // Probes for larger packets would count among the 1-RTT bytes, of which the case allows few. And
         // noq spreads its early packets over the round trip that it assumes, 333 ms by default: most of

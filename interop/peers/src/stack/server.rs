@@ -11,6 +11,7 @@ use swiftwater_interop_program::arguments::{IDLE, KEY_UPDATE_AFTER, ServerArgume
 use swiftwater_interop_program::hq;
 use swiftwater_interop_program::tls::read_identity;
 
+use crate::paths::Paths;
 use crate::quic::{
     Connection, ConnectionError, Endpoint, EndpointConfig, IdleTimeout, Incoming, RecvStream,
     SendStream, ServerConfig, TokioRuntime, TransportConfig, VarInt,
@@ -21,7 +22,11 @@ use crate::tls;
 const BLOCK: usize = 64 * 1024;
 
 /// Serves until the program is ended.
-pub(crate) async fn run(stack: &str, arguments: ServerArguments) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn run(
+    stack: &str,
+    arguments: ServerArguments,
+    paths: Paths,
+) -> Result<(), Box<dyn Error>> {
     refuse(stack, &[("has no version 2", arguments.v2)]);
     let identity = read_identity(&arguments.cert, &arguments.key)?;
     let crypto = tls::server(identity, hq::ALPN, arguments.suite, arguments.zero_rtt)?;
@@ -29,7 +34,9 @@ pub(crate) async fn run(stack: &str, arguments: ServerArguments) -> Result<(), B
     if let Some(version) = arguments.quic_version {
         endpoint_config.supported_versions(vec![version]);
     }
+    paths.configure_endpoint(&mut endpoint_config);
     let mut transport = TransportConfig::default();
+    paths.configure_transport(&mut transport);
     transport.max_idle_timeout(Some(IdleTimeout::try_from(IDLE)?));
     let mut server_config = ServerConfig::with_crypto(crypto);
     server_config.transport_config(Arc::new(transport));
@@ -46,10 +53,10 @@ pub(crate) async fn run(stack: &str, arguments: ServerArguments) -> Result<(), B
             incoming.retry()?;
             continue;
         }
-        let root = Arc::clone(&root);
+        let (root, paths) = (Arc::clone(&root), paths.clone());
         let (key_update, early) = (arguments.key_update, arguments.zero_rtt);
         tokio::spawn(async move {
-            match serve(incoming, root, key_update, early).await {
+            match serve(incoming, root, &paths, key_update, early).await {
                 Ok(code) => println!("connection ended: {:#x}", code.into_inner()),
                 Err(error) => println!("connection failed: {error}"),
             }
@@ -62,6 +69,7 @@ pub(crate) async fn run(stack: &str, arguments: ServerArguments) -> Result<(), B
 async fn serve(
     incoming: Incoming,
     root: Arc<Path>,
+    paths: &Paths,
     key_update: bool,
     early: bool,
 ) -> Result<VarInt, ConnectionError> {
@@ -75,6 +83,7 @@ async fn serve(
         connecting.await?
     };
     println!("connection");
+    let _paths = paths.attend(&connection);
     let until_update = key_update.then(|| Arc::new(AtomicU64::new(0)));
     loop {
         let (send, receive) = match connection.accept_bi().await {
