@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use swiftwater_media::player::PlayerState;
-use swiftwater_media::streaming::{BufferConfig, PlayBuffer, PlayerSignal};
+use swiftwater_media::streaming::{BufferConfig, PlayBuffer};
 use swiftwater_units::{Bandwidth, Instant};
 
 const fn s(seconds: u64) -> Duration {
@@ -128,42 +128,6 @@ fn thresholds_above_the_maximum_start_at_the_maximum() {
     let mut buffer = buffer(4, 20, 20);
     buffer.add(at(2), s(4), 1);
     assert_eq!(buffer.state(), PlayerState::Playing);
-}
-
-#[test]
-fn a_signal_is_the_smaller_play_time() {
-    let signal = PlayerSignal {
-        cached_bytes: 250_000,
-        cached_frames: 50,
-        bitrate: Bandwidth::from_mbps(1),
-        fps: 20.0,
-        stalled: false,
-    };
-    assert_eq!(signal.play_time(), Some(s(2)));
-    assert_eq!(PlayerSignal { fps: 0.0, ..signal }.play_time(), Some(s(2)));
-    assert_eq!(
-        PlayerSignal {
-            fps: 25.0,
-            bitrate: Bandwidth::from_kbps(1),
-            ..signal
-        }
-        .play_time(),
-        Some(s(2))
-    );
-    assert_eq!(
-        PlayerSignal {
-            fps: 50.0,
-            ..signal
-        }
-        .play_time(),
-        Some(s(1))
-    );
-    let unknown = PlayerSignal {
-        fps: f64::NAN,
-        bitrate: Bandwidth::ZERO,
-        ..signal
-    };
-    assert_eq!(unknown.play_time(), None);
 }
 
 proptest! {

@@ -1,34 +1,17 @@
 //! One policy of each kind for a connection.
 
-use std::fmt;
 use std::sync::Arc;
 
 use swiftwater_quic::policy::{
-    FeedbackPolicy, LossJudge, NoFeedback, PolicyFactory, Reinjector, ReorderingThresholds,
-    Scheduler,
+    FeedbackPolicy, LossJudge, PolicyFactory, Reinjector, ReorderingThresholds, Scheduler,
 };
 use swiftwater_units::PathId;
 
+use crate::feedback::{FeedbackFactory, Silent};
 use crate::loss_judges::{FixedConfig, LossJudgeFactory};
 use crate::redundant_copies::RedundantCopiesConfig;
 use crate::reinjector_factory::{Arq, ReinjectorFactory};
 use crate::schedulers::{FirstPath, RedundantSchedulerConfig, SchedulerFactory};
-
-/// Makes feedback policies of one system.
-pub trait FeedbackFactory: Send + Sync + fmt::Debug {
-    /// One for a new connection.
-    fn feedback(&self) -> Box<dyn FeedbackPolicy>;
-}
-
-/// No feedback.
-#[derive(Clone, Copy, Debug, Default)]
-struct Silent;
-
-impl FeedbackFactory for Silent {
-    fn feedback(&self) -> Box<dyn FeedbackPolicy> {
-        Box::new(NoFeedback)
-    }
-}
 
 /// The policies of a connection; by default those of a plain QUIC v1 stack: the first path, no
 /// re-injection, acknowledgements per RFC 9000, section 13.2.2, loss detection per RFC 9002, section

@@ -8,7 +8,7 @@
 //!
 //! Both are state machines without I/O. A driver, simulated or real, sends the requests that it polls
 //! from them, passes what arrives with its time, and calls back at the time of the next timer.
-//! [`PlayerSignal`] is the state that a sender can be given.
+//! What a player reports to its sender is a [`PlayerSignal`](swiftwater_quic::policy::PlayerSignal).
 
 pub mod adaptation;
 mod buffer;
@@ -18,7 +18,6 @@ mod ladder;
 pub mod predictor;
 mod qoe;
 mod short_video;
-mod signal;
 mod table;
 mod variation;
 mod video;
@@ -35,7 +34,6 @@ pub use short_video::{
     Departure, FeedSpec, MAX_SHORT_VIDEO, RangeRecord, RangeRequest, ShortVideo, ShortVideoConfig,
     ShortVideoEvent, ShortVideoPlayer, ShortVideoReport, VideoRecord, Viewing,
 };
-pub use signal::PlayerSignal;
 pub use table::MAX_TABLE_BYTES;
 pub use variation::Variation;
 pub use video::{Chunk, ChunkedVideo, MAX_CHUNK, MAX_CHUNK_BYTES, MAX_CHUNKS};

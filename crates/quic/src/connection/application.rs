@@ -143,10 +143,7 @@ impl Connection {
 
     /// Gives policies new hints.
     pub fn set_hints(&mut self, now: Instant, hints: Hints) {
-        *self.policies.hints.need() = hints;
-        if let Some(feedback) = &mut self.policies.feedback {
-            feedback.on_hints();
-        }
+        self.policies.set_hints(now, hints);
         self.consult_reinjector(now, Occasion::Hints);
     }
 

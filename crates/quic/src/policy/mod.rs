@@ -18,6 +18,7 @@ mod hints;
 mod loss_judge;
 mod path_view;
 mod priority;
+mod qoe_signals;
 mod reinjection;
 mod scheduler;
 
@@ -26,13 +27,16 @@ pub use feedback::{
     FeedbackPayload, FeedbackPolicy, FeedbackTooLong, NoFeedback, OutgoingFeedback,
     ReceivedFeedback,
 };
-pub use hints::Hints;
+pub use hints::{Hints, ResponseStart};
 pub use loss_judge::{
     FixedThresholds, LossCandidate, LossJudge, LossVerdict, ReorderingThresholds, RttSample,
     SpuriousLoss,
 };
 pub use path_view::{PathPhase, PathPreference, PathStatus, PathView, PathViewBuilder, RateView};
 pub use priority::Priority;
+pub use qoe_signals::{
+    ChunkExpectation, PathShare, PathShares, PlayerSignal, QoeSignal, RangeDeadline,
+};
 pub use reinjection::{
     ConfigureError, Copied, DataRange, NoReinjection, Occasion, OutstandingRange, PacketFate,
     PacketOutcome, PathChoice, Rank, Reinjection, Reinjector, ReinjectorReport, Rejection,

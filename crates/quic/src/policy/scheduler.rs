@@ -5,6 +5,7 @@ use std::fmt;
 use swiftwater_units::{ByteCount, Instant, PathId, StreamId};
 
 use super::Priority;
+use super::hints::Hints;
 use super::path_view::PathView;
 use super::reinjection::{PathChoice, Rank};
 
@@ -210,6 +211,9 @@ pub trait Scheduler: Send + fmt::Debug {
 
     /// Path `path` became usable, or ceased to be.
     fn on_path_change(&mut self, _now: Instant, _path: PathId, _is_usable: bool) {}
+
+    /// The application gave new hints.
+    fn on_hints(&mut self, _now: Instant, _hints: &Hints) {}
 
     /// The peer's feedback arrived.
     fn on_feedback(&mut self, _now: Instant, _feedback: &super::ReceivedFeedback) {}

@@ -50,7 +50,7 @@ pub(crate) struct PolicyHost {
     pub(crate) ack_frequency_received: ReceivedAckFrequency,
     /// How often this end requests to be acknowledged.
     pub(crate) ack_frequency_sent: SentAckFrequency,
-    pub(crate) hints: LazyBox<Hints>,
+    hints: LazyBox<Hints>,
     /// Copies that the re-injector asked for, not sent yet.
     pub(crate) reinjections: VecDeque<Reinjection>,
     buffers: LazyBox<PolicyBuffers>,
@@ -223,6 +223,15 @@ impl PolicyHost {
         if !rejections.is_empty() {
             monitor.stats.invalid_decisions += rejections.len() as u64;
             self.reinjector.on_rejected(now, &rejections);
+        }
+    }
+
+    /// The application gave new hints. The re-injector is shown them when it is asked.
+    pub(crate) fn set_hints(&mut self, now: Instant, hints: Hints) {
+        self.scheduler.on_hints(now, &hints);
+        *self.hints.need() = hints;
+        if let Some(feedback) = &mut self.feedback {
+            feedback.on_hints();
         }
     }
 

@@ -19,7 +19,7 @@ pub struct ChunkedConfig {
     pub looped: bool,
     /// Wait after a failed request. Default 500 ms.
     pub retry_after: Duration,
-    /// Frames per second, for [`PlayerSignal`](crate::streaming::PlayerSignal); 0 if unknown.
+    /// Frames per second, for [`PlayerSignal`](swiftwater_quic::policy::PlayerSignal); 0 if unknown.
     /// Default 24.
     pub fps: f64,
     /// Weights of the score.

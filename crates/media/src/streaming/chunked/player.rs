@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_units::{Bandwidth, Instant, PathId};
+use swiftwater_quic::policy::PlayerSignal;
+use swiftwater_units::{Bandwidth, ByteCount, Instant, PathId};
 
 use super::config::ChunkedConfig;
 use super::record::{ChunkRecord, ChunkedReport, PredictionErrors};
@@ -13,7 +14,6 @@ use crate::streaming::adaptation::{Adaptation, Situation};
 use crate::streaming::buffer::PlayBuffer;
 use crate::streaming::predictor::{ChunkDelivery, PathBytes, ServerReport, ThroughputPredictor};
 use crate::streaming::qoe::Qoe;
-use crate::streaming::signal::PlayerSignal;
 use crate::streaming::video::{Chunk, ChunkedVideo};
 
 /// A request for a chunk, to be sent now.
@@ -294,7 +294,8 @@ impl ChunkedPlayer {
             Bandwidth::from_transfer(bytes, buffered)
         };
         PlayerSignal {
-            cached_bytes: bytes,
+            stream: None,
+            cached_bytes: ByteCount::new(bytes),
             cached_frames: (buffered.as_secs_f64() * self.config.fps) as u64,
             bitrate,
             fps: self.config.fps,

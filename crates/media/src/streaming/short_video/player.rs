@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
-use swiftwater_units::Instant;
+use swiftwater_quic::policy::PlayerSignal;
+use swiftwater_units::{ByteCount, Instant};
 
 use super::config::ShortVideoConfig;
 use super::download::Download;
@@ -13,7 +14,6 @@ use super::record::{Departure, RangeRecord, ShortVideoReport, VideoRecord};
 use super::video::ShortVideo;
 use crate::player::PlayerState;
 use crate::streaming::buffer::{BufferConfig, PlayBuffer};
-use crate::streaming::signal::PlayerSignal;
 
 /// Smallest range request, in bytes.
 const SMALLEST_REQUEST: u64 = 1024;
@@ -221,7 +221,8 @@ impl ShortVideoPlayer {
         let buffered = self.buffer.buffered();
         let frames = buffered.as_nanos().checked_div(interval.as_nanos());
         Some(PlayerSignal {
-            cached_bytes: self.buffer.buffered_bytes(),
+            stream: None,
+            cached_bytes: ByteCount::new(self.buffer.buffered_bytes()),
             cached_frames: frames.and_then(|n| u64::try_from(n).ok()).unwrap_or(0),
             bitrate: video.rate(),
             fps: 1.0 / interval.as_secs_f64(),
