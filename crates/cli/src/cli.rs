@@ -11,6 +11,7 @@ use clap_complete::Shell;
 
 use crate::build_commit::LONG_VERSION;
 use crate::commands::get::args::GetArgs;
+use crate::commands::play::args::PlayArgs;
 use crate::commands::relay::change::ChangeArg;
 use crate::commands::relay::leg::LegArg;
 use crate::commands::serve::args::ServeArgs;
@@ -45,6 +46,8 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Download files and send requests over HTTP/3, HTTP/2 and HTTP/1.1
     Get(Box<GetArgs>),
+    /// Play adaptive video without showing it: bitrates, buffer, stalls
+    Play(Box<PlayArgs>),
     /// Measure throughput, requests and handshakes
     Perf(PerfArgs),
     /// Put any UDP program behind an emulated link

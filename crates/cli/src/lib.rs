@@ -86,6 +86,7 @@ fn dispatch(cli: Cli, logging: &Logging) -> Result<(), Failure> {
     match cli.command {
         Command::Serve(args) => runtime::block_on(commands::serve::run(*args, logging)),
         Command::Get(args) => runtime::block_on(commands::get::run(*args, cli.verbose > 0)),
+        Command::Play(args) => runtime::block_on(commands::play::run(*args)),
         Command::Perf(args) => match args.command {
             PerfCommand::Server(args) => runtime::block_on(perf::server::run(args)),
             PerfCommand::Client(args) => runtime::block_on(perf::client::run(args)),

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use swiftwater_quic::crypto::CryptoError;
-use swiftwater_quic::policy::Hints;
+use swiftwater_quic::policy::{Hints, ReceivedFeedback, ResponseStart};
 use swiftwater_quic::{
     Connection as Core, ConnectionError, ConnectionStats, EarlyDataOutcome, LocalAddress,
     MigrateError, PathAddress, SocketId, StreamPathError,
 };
-use swiftwater_units::{Bandwidth, Dir, Instant, PathId, Side, StreamId};
+use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PathId, Side, StreamId};
 
 use crate::application::Application;
 use crate::connection_shared::ConnectionRef;
@@ -389,11 +389,31 @@ impl Connection {
         self.handle.index()
     }
 
-    /// Passes the application's needs to the policies.
-    pub fn set_hints(&self, hints: Hints) {
+    /// Tells the policies what the application needs.
+    pub fn update_hints(&self, change: impl FnOnce(&mut Hints)) {
         let now = self.handle.worker.now();
-        self.handle.lock().connection.set_hints(now, hints);
+        self.handle.lock().connection.update_hints(now, change);
         self.handle.touch();
+    }
+
+    /// Tells the policies that a response of `bytes` starts on `stream`, whose request has just arrived: what Chorus'
+    /// scheduler divides among paths.
+    pub fn announce_response(&self, stream: StreamId, bytes: u64) {
+        let requested_at = self.handle.worker.now();
+        self.update_hints(|hints| {
+            hints.response = Some(ResponseStart {
+                stream,
+                bytes: ByteCount::new(bytes),
+                requested_at,
+            });
+        });
+    }
+
+    /// The newest message of the peer's feedback policy that was not read yet, one of each kind at most. Nothing
+    /// arrives unless [`TransportConfig::max_feedback_size`](swiftwater_quic::TransportConfig::max_feedback_size) is
+    /// set.
+    pub fn recv_feedback(&self) -> Option<ReceivedFeedback> {
+        self.handle.lock().connection.recv_feedback()
     }
 
     /// Starts a key update (RFC 9001, section 6) as soon as one is permitted.

@@ -81,7 +81,7 @@ impl<Side> Builder<Side> {
 
     /// Chooses by name what this end tells the peer's policies, and accepts what they tell it: `player` for a media
     /// player, `chorus` for the server of one. Default: nothing is sent, nothing accepted. The contents come from
-    /// [`Connection::set_hints`](crate::Connection::set_hints).
+    /// [`Connection::update_hints`](crate::Connection::update_hints).
     #[must_use]
     pub fn feedback(mut self, specification: impl Into<String>) -> Self {
         self.settings.feedback = Some(specification.into());

@@ -2,6 +2,7 @@
 
 pub(crate) mod generate;
 pub(crate) mod get;
+pub(crate) mod play;
 pub mod relay;
 pub mod serve;
 pub(crate) mod sim;

@@ -141,9 +141,9 @@ impl Connection {
         );
     }
 
-    /// Gives policies new hints.
-    pub fn set_hints(&mut self, now: Instant, hints: Hints) {
-        self.policies.set_hints(now, hints);
+    /// Changes the hints for policies.
+    pub fn update_hints(&mut self, now: Instant, change: impl FnOnce(&mut Hints)) {
+        self.policies.update_hints(now, change);
         self.consult_reinjector(now, Occasion::Hints);
     }
 

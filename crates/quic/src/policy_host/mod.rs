@@ -227,9 +227,10 @@ impl PolicyHost {
     }
 
     /// The application gave new hints. The re-injector is shown them when it is asked.
-    pub(crate) fn set_hints(&mut self, now: Instant, hints: Hints) {
-        self.scheduler.on_hints(now, &hints);
-        *self.hints.need() = hints;
+    pub(crate) fn update_hints(&mut self, now: Instant, change: impl FnOnce(&mut Hints)) {
+        let hints = self.hints.need();
+        change(hints);
+        self.scheduler.on_hints(now, hints);
         if let Some(feedback) = &mut self.feedback {
             feedback.on_hints();
         }

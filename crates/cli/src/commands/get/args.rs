@@ -10,6 +10,7 @@ use swiftwater::link::parse_rate;
 use swiftwater::units::Bandwidth;
 use thiserror::Error;
 
+use super::client::ClientFlags;
 use crate::cli::TrustArgs;
 use crate::duration::parse_positive_duration;
 use crate::migrate::MigrateAfter;
@@ -174,6 +175,28 @@ impl GetArgs {
     pub(super) fn max_size(&self) -> Option<u64> {
         let default = self.request.compressed.then_some(MAX_DECOMPRESSED);
         self.max_filesize.or(default)
+    }
+
+    /// The flags that matter for the client.
+    pub(super) fn client(&self) -> ClientFlags<'_> {
+        ClientFlags {
+            trust: &self.trust,
+            tuning: &self.tuning,
+            paths: &self.paths,
+            host: self.only_host(),
+            protocol: self.protocol,
+            zero_rtt: self.zero_rtt,
+            limit_rate: self.limit_rate,
+            feedback: None,
+            no_state: self.no_state,
+        }
+    }
+
+    /// The host of the URLs, if it is one.
+    pub(super) fn only_host(&self) -> Option<&str> {
+        let mut hosts = self.urls.iter().map(Url::host);
+        let first = hosts.next()?;
+        hosts.all(|host| host == first).then_some(first)
     }
 }
 

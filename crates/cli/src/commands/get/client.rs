@@ -1,20 +1,22 @@
-//! Configures the HTTP client from the flags.
+//! Configures the HTTP client from the flags of commands that send requests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use swiftwater::units::Bandwidth;
 use swiftwater::{Client, MemorySessionStore};
 use swiftwater_http::client::{BackOff, HttpClient, KnownFailure, Policy, Proxies, Timeouts};
 use swiftwater_http::udp::ALPN_HTTP3;
 use tokio::time::timeout;
 
-use super::args::{GetArgs, Protocol};
+use super::args::Protocol;
 use super::{quic_failures, trust};
+use crate::cli::TrustArgs;
 use crate::exit::{Exit, Failure};
 use crate::identity::default_state_dir;
-use crate::transport::{build_failure, client};
-use crate::url::Url;
+use crate::multipath::PathArgs;
+use crate::transport::{Tuning, build_failure, client};
 
 /// Time limit of QUIC's handshake where TCP is an alternative.
 const QUIC_TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -41,10 +43,29 @@ const SHORT_FAREWELL: Duration = Duration::from_millis(20);
 /// H3_NO_ERROR (RFC 9114, section 8.1).
 const NO_ERROR: u64 = 0x100;
 
+/// The flags that matter for the client.
+#[derive(Clone, Copy)]
+pub(crate) struct ClientFlags<'a> {
+    pub(crate) trust: &'a TrustArgs,
+    pub(crate) tuning: &'a Tuning,
+    pub(crate) paths: &'a PathArgs,
+    /// The only host that requests go to, if there is one.
+    pub(crate) host: Option<&'a str>,
+    pub(crate) protocol: Protocol,
+    /// Requests before the handshake is complete.
+    pub(crate) zero_rtt: bool,
+    /// Limit of what arrives.
+    pub(crate) limit_rate: Option<Bandwidth>,
+    /// What is told to the server's policies, by name.
+    pub(crate) feedback: Option<&'a str>,
+    /// Neither read nor write what earlier runs recorded.
+    pub(crate) no_state: bool,
+}
+
 /// The client, and its QUIC side if it has one.
-pub(super) struct Clients {
-    pub(super) http: HttpClient,
-    pub(super) quic: Option<Client>,
+pub(crate) struct Clients {
+    pub(crate) http: HttpClient,
+    pub(crate) quic: Option<Client>,
     /// File of the record of QUIC failures.
     memory: Option<PathBuf>,
     remembered: Vec<KnownFailure>,
@@ -52,29 +73,32 @@ pub(super) struct Clients {
 
 impl Clients {
     /// Must be called inside the runtime.
-    pub(super) fn new(args: &GetArgs) -> Result<Self, Failure> {
-        let time_limit = args.trust.connect_timeout;
-        let quic = client(&trust(&args.trust)?, ALPN_HTTP3, &args.tuning)
+    pub(crate) fn new(flags: ClientFlags<'_>) -> Result<Self, Failure> {
+        let time_limit = flags.trust.connect_timeout;
+        let mut quic = client(&trust(flags.trust)?, ALPN_HTTP3, flags.tuning)
             .sessions(Some(Arc::new(MemorySessionStore::default())))
-            .early_data(args.zero_rtt)
+            .early_data(flags.zero_rtt)
             .transport(|transport| {
                 transport.handshake_timeout = time_limit;
-                transport.receive_rate = args.limit_rate;
+                transport.receive_rate = flags.limit_rate;
                 transport.keep_alive_interval.get_or_insert(KEEP_ALIVE);
             });
-        let quic = args.paths.apply(quic, only_host(args))?;
+        if let Some(feedback) = flags.feedback {
+            quic = quic.feedback(feedback);
+        }
+        let quic = flags.paths.apply(quic, flags.host)?;
         let tls = quic.tls_over_tcp().map_err(|error| build_failure(&error))?;
-        let policy = policy(args.protocol);
+        let policy = policy(flags.protocol);
         let proxies = Proxies::from_env().map_err(|error| Failure::new(Exit::Usage, error))?;
         let mut builder = HttpClient::builder()
             .tls(tls)
-            .http1_only(args.protocol == Protocol::Http1)
+            .http1_only(flags.protocol == Protocol::Http1)
             .proxies(proxies)
             .policy(policy)
             // HTTPS records are not looked up: without this, HTTP/3 would never be attempted for a
             // single URL.
             .assume_http3(true)
-            .early_data(args.zero_rtt)
+            .early_data(flags.zero_rtt)
             .back_off(BACK_OFF)
             .timeouts(Timeouts {
                 resolve: time_limit,
@@ -93,7 +117,7 @@ impl Clients {
             builder = builder.quic(quic.endpoint().clone(), quic.config().clone());
             kept = Some(quic);
             // Without a directory, nothing is recorded.
-            memory = default_state_dir().ok().filter(|_| !args.no_state);
+            memory = default_state_dir().ok().filter(|_| !flags.no_state);
             if let Some(directory) = &memory {
                 remembered = quic_failures::read(directory, BACK_OFF.longest);
                 builder = builder.known_failures(remembered.clone());
@@ -112,7 +136,7 @@ impl Clients {
 
     /// Closes all connections and waits, with a time limit, until the servers have received
     /// CONNECTION_CLOSE.
-    pub(super) async fn hang_up(self) {
+    pub(crate) async fn hang_up(self) {
         let time_limit = if self.http.pool_stats().http3 > 0 {
             FAREWELL
         } else {
@@ -133,13 +157,6 @@ impl Clients {
             let _ = timeout(time_limit, quic.endpoint().wait_idle()).await;
         }
     }
-}
-
-/// The host of the URLs, if it is one.
-pub(super) fn only_host(args: &GetArgs) -> Option<&str> {
-    let mut hosts = args.urls.iter().map(Url::host);
-    let first = hosts.next()?;
-    hosts.all(|host| host == first).then_some(first)
 }
 
 /// How QUIC and TCP are chosen for `--protocol`.

@@ -17,7 +17,7 @@ use crate::transport::{connection_failure, lookup_failure, no_address};
 use crate::url::Url;
 
 /// Why a request to `url` failed, or the content of its response.
-pub(super) fn request_failure(error: &Error, url: &Url) -> Failure {
+pub(crate) fn request_failure(error: &Error, url: &Url) -> Failure {
     let target = target(url);
     let lost = |text: &dyn std::fmt::Display| {
         Failure::new(
@@ -37,7 +37,7 @@ pub(super) fn request_failure(error: &Error, url: &Url) -> Failure {
 }
 
 /// Why content was incomplete.
-pub(super) fn content_failure(error: &(dyn StdError + 'static), url: &Url) -> Failure {
+pub(crate) fn content_failure(error: &(dyn StdError + 'static), url: &Url) -> Failure {
     let mut source = Some(error);
     while let Some(error) = source {
         if let Some(error) = error.downcast_ref::<Error>() {
@@ -52,7 +52,7 @@ pub(super) fn content_failure(error: &(dyn StdError + 'static), url: &Url) -> Fa
 }
 
 /// A response status that is a failure.
-pub(super) fn status_failure(url: &Url, status: StatusCode, more: &str) -> Failure {
+pub(crate) fn status_failure(url: &Url, status: StatusCode, more: &str) -> Failure {
     let reason = status.canonical_reason().unwrap_or_default();
     let status = status.as_u16();
     let more = if more.is_empty() {

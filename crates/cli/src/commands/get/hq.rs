@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use super::args::GetArgs;
-use super::client::only_host;
+
 use super::plan::{self, Download};
 use super::trust;
 use crate::exit::{Exit, Failure};
@@ -145,7 +145,7 @@ struct HqContext {
 
 fn client_for(args: &GetArgs) -> Result<Client, Failure> {
     let builder = client(&trust(&args.trust)?, hq::ALPN, &args.tuning);
-    let mut builder = args.paths.apply(builder, only_host(args))?;
+    let mut builder = args.paths.apply(builder, args.only_host())?;
     let again = Again::of(args);
     if again != Again::Stay {
         let store = Arc::new(MemorySessionStore::default());

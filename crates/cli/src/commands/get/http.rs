@@ -33,7 +33,7 @@ pub(super) async fn run(args: GetArgs, verbose: bool) -> Result<(), Failure> {
         return Err(Failure::new(Exit::Usage, text));
     }
     let items = plan::http(&args, &order.method)?;
-    let clients = Clients::new(&args)?;
+    let clients = Clients::new(args.client())?;
     let prints = items.iter().any(|item| item.place == Place::Stdout);
     let progress = Progress::new(!(args.json || prints && std::io::stdout().is_terminal()));
     let context = Arc::new(context(&args, verbose, order, &clients, &progress));

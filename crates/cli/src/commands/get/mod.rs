@@ -5,8 +5,8 @@
 //! prints. `hq` does the same over `hq-interop`, without HTTP.
 
 pub mod args;
-mod client;
-mod failures;
+pub(crate) mod client;
+pub(crate) mod failures;
 mod fetch;
 mod hq;
 mod http;

@@ -1,0 +1,153 @@
+//! `play`: adaptive video from any HTTP server, in real time, without pictures.
+//!
+//! `playlist` interprets playlists, `fetch` requests, `session` drives the player of
+//! [`swiftwater_media::streaming`], `report` prints.
+
+pub(crate) mod args;
+mod fetch;
+mod playlist;
+mod report;
+mod session;
+
+use std::sync::Arc;
+
+use swiftwater::units::Instant;
+use swiftwater_http::client::HttpClient;
+use swiftwater_media::streaming::{
+    BufferConfig, ChunkedConfig, ChunkedPlayer, ChunkedVideo, QoeWeights,
+};
+
+use self::args::PlayArgs;
+use self::playlist::{Level, Parsed, PlaylistError, Resource};
+use self::report::{Reporter, Setting};
+use self::session::Session;
+use crate::commands::get::args::Protocol;
+use crate::commands::get::client::{ClientFlags, Clients};
+use crate::exit::{Exit, Failure};
+use crate::multipath::PathManagers;
+use crate::runtime::{interrupted, stop_requested};
+use crate::url::Url;
+
+/// The feedback policy of a player whose connection has several paths.
+const FEEDBACK: &str = "player";
+
+/// Runs the command.
+pub(crate) async fn run(args: PlayArgs) -> Result<(), Failure> {
+    if args.protocol == Protocol::Hq {
+        let text = "--protocol hq has no ranges and no statuses: choose another";
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    let over_tcp = matches!(args.protocol, Protocol::Tcp | Protocol::Http1);
+    if args.paths.is_used() && over_tcp {
+        let text =
+            "--path, --scheduler and --multipath-version are for QUIC: choose another --protocol";
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    let clients = Clients::new(ClientFlags {
+        trust: &args.trust,
+        tuning: &args.tuning,
+        paths: &args.paths,
+        host: Some(args.url.host()),
+        protocol: args.protocol,
+        zero_rtt: false,
+        limit_rate: None,
+        feedback: args.paths.is_used().then_some(FEEDBACK),
+        no_state: args.no_state,
+    })?;
+    let mut stop = std::pin::pin!(stop_requested());
+    let played = tokio::select! {
+        played = play(&args, &clients) => played,
+        stopped = &mut stop => stopped.and(Err(interrupted())),
+    };
+    clients.hang_up().await;
+    played
+}
+
+async fn play(args: &PlayArgs, clients: &Clients) -> Result<(), Failure> {
+    let (video, levels) = presentation(&clients.http, &args.url).await?;
+    let config = ChunkedConfig {
+        buffer: BufferConfig {
+            maximum: args.buffer,
+            ..BufferConfig::default()
+        },
+        session: args.session,
+        looped: args.looped,
+        weights: QoeWeights {
+            stall: args.stall_weight,
+            switching: args.switch_weight,
+        },
+        ..ChunkedConfig::default()
+    };
+    let (adaptation, predictor) = (args.abr.build(), args.predictor.build());
+    let video = Arc::new(video);
+    let player = ChunkedPlayer::new(config, video, adaptation, predictor, Instant::ZERO);
+    let quic = clients.quic.as_ref().filter(|_| args.paths.is_used());
+    let mut session = Session {
+        client: clients.http.clone(),
+        player,
+        levels,
+        paths: quic.map(|quic| PathManagers::new(quic.endpoint().clone(), args.paths.policy())),
+        max_failures: args.failures,
+        reporter: Reporter::new(args.json),
+        started: tokio::time::Instant::now(),
+    };
+    let played = session.play().await;
+    let protocol = match clients.http.pool_stats() {
+        pool if pool.http3 > 0 => "HTTP/3",
+        _ => "TCP",
+    };
+    let setting = Setting {
+        protocol,
+        adaptation: args.abr.name(),
+        predictor: args.predictor.name(),
+    };
+    // What was played counts even if the end is missing.
+    session.reporter.results(&session.player, setting)?;
+    played
+}
+
+/// The video at `url`, and where its segments are.
+async fn presentation(
+    client: &HttpClient,
+    url: &Url,
+) -> Result<(ChunkedVideo, Vec<Level>), Failure> {
+    let refused = |url: &Url, error: &PlaylistError| {
+        Failure::new(Exit::Failure, format_args!("{url}: {error}"))
+    };
+    let (renditions, levels) = match load(client, url).await? {
+        Parsed::Media(level) => {
+            let rate = playlist::rate_of(&level).map_err(|error| refused(url, &error))?;
+            let rendition = swiftwater_media::streaming::Rendition { rate, height: None };
+            (vec![rendition], vec![level])
+        }
+        Parsed::Master(variants) => {
+            let mut levels = Vec::new();
+            for variant in &variants {
+                match load(client, &variant.playlist).await? {
+                    Parsed::Media(level) => levels.push(level),
+                    Parsed::Master(_) => {
+                        let text =
+                            format_args!("{}: a master playlist in another", variant.playlist);
+                        return Err(Failure::new(Exit::Failure, text));
+                    }
+                }
+            }
+            (
+                variants.iter().map(|variant| variant.rendition).collect(),
+                levels,
+            )
+        }
+    };
+    let video = playlist::video(renditions, &levels).map_err(|error| refused(url, &error))?;
+    Ok((video, levels))
+}
+
+async fn load(client: &HttpClient, url: &Url) -> Result<Parsed, Failure> {
+    let whole = Resource {
+        url: url.clone(),
+        range: None,
+    };
+    let bytes = fetch::playlist(client, &whole).await?;
+    let parsed = playlist::parse(url, &bytes);
+    parsed.map_err(|error| Failure::new(Exit::Failure, format_args!("{url}: {error}")))
+}
