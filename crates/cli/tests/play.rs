@@ -55,7 +55,13 @@ fn rows(output: &str) -> Vec<Value> {
 fn play(site: &Site, file: &str, flags: &[&str]) -> std::process::Command {
     let mut command = swiftwater();
     command
-        .args(["play", "--no-state", "--json", &site.url(file), "--ca"])
+        .args([
+            "play",
+            "--no-state",
+            "--json",
+            &site.url(&format!("/{file}")),
+            "--ca",
+        ])
         .arg(site.certificate())
         .args(flags);
     command
