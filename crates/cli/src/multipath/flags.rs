@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use swiftwater::paths::{LocalEnd, PathAction, PathPlanner, PathPolicy, interface_addresses};
-use swiftwater::policies::SchedulerCatalogue;
 use swiftwater::policies::schedulers::scheduler_by_name;
+use swiftwater::policies::{FeedbackCatalogue, SchedulerCatalogue};
 use swiftwater::units::Instant;
 use swiftwater::{Builder, ClientBuilder, MultipathConfig, MultipathVersions};
 
@@ -108,6 +108,11 @@ pub struct MultipathArgs {
     )]
     pub scheduler: Option<String>,
 
+    /// What players of video are told about the paths, and whether what they tell is accepted: chorus, or none;
+    /// implies --multipath
+    #[arg(long, value_name = "NAME", value_parser = parse_feedback, help_heading = "Paths")]
+    pub feedback: Option<String>,
+
     /// Versions of the multipath extension that this end declares; implies --multipath [default: rfc10069]
     #[arg(long, value_enum, value_name = "VERSION", help_heading = "Paths")]
     pub multipath_version: Option<MultipathOffer>,
@@ -123,6 +128,16 @@ pub fn parse_scheduler(specification: &str) -> Result<String, swiftwater::polici
     Ok(specification.to_ascii_lowercase())
 }
 
+/// Checks the specification of a feedback policy.
+///
+/// # Errors
+///
+/// There is none of that name, or it has no such parameter.
+pub fn parse_feedback(specification: &str) -> Result<String, swiftwater::policies::UnknownEntry> {
+    FeedbackCatalogue::standard().get(specification)?;
+    Ok(specification.to_ascii_lowercase())
+}
+
 fn scheduler_help(what: &str) -> String {
     let catalogue = SchedulerCatalogue::standard();
     let names: Vec<_> = catalogue.names().collect();
@@ -135,6 +150,7 @@ impl MultipathArgs {
         self.multipath
             || self.max_paths.is_some()
             || self.scheduler.is_some()
+            || self.feedback.is_some()
             || self.multipath_version.is_some()
     }
 
@@ -148,7 +164,11 @@ impl MultipathArgs {
             max_paths: self.max_paths.unwrap_or(default.max_paths),
             ..default
         };
-        permit(builder, config, self.scheduler.as_deref())
+        let builder = permit(builder, config, self.scheduler.as_deref());
+        match &self.feedback {
+            Some(name) => builder.feedback(name),
+            None => builder,
+        }
     }
 }
 

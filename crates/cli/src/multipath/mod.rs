@@ -6,7 +6,7 @@ mod managers;
 mod operations;
 mod path_arg;
 
-pub use flags::{MultipathArgs, MultipathOffer, PathArgs, parse_scheduler};
+pub use flags::{MultipathArgs, MultipathOffer, PathArgs, parse_feedback, parse_scheduler};
 pub use managers::PathManagers;
 pub use operations::{PathOperation, PathOperationAction, PathOperationError, RunningOperations};
 pub use path_arg::{PathArg, PathArgError};

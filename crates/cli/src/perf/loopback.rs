@@ -35,6 +35,7 @@ pub(crate) fn run(args: &PerfLoopbackArgs) -> Result<(), Failure> {
         multipath: args.paths.is_used(),
         max_paths: args.paths.max_paths,
         scheduler: args.paths.scheduler.clone(),
+        feedback: None,
         multipath_version: args.paths.multipath_version,
     };
     let server = thread::Builder::new()

@@ -29,6 +29,10 @@ use crate::web::response_budget::{ConnectionBudget, PieceSize, ResponseBudget, b
 use crate::web::service::WebService;
 use crate::web::timed_body::{Pace, TimedBody};
 
+/// Content length from which on a response is announced to the policies, bytes. Less leaves within a round trip or two
+/// whatever its paths.
+const ANNOUNCED: u64 = 65_536;
+
 /// The ALPN name in the connection information of all requests.
 static ALPN: LazyLock<Arc<[u8]>> = LazyLock::new(|| Arc::from(ALPN_HTTP3));
 
@@ -355,6 +359,9 @@ async fn respond(
     let (mut head, body) = response.into_parts();
     complete(&mut head.headers, head.status, &body, is_head);
     let end = is_head || is_bare(head.status) || body.is_end_stream();
+    if !end {
+        announce(exchange, &head.headers);
+    }
     let begun = exchange.respond(&head, end);
     if let Err(h3::SendError::Head(error)) = &begun {
         tracing::error!(%error, "the service's response can't be sent");
@@ -370,6 +377,15 @@ async fn respond(
         content::send(exchange, body, Some(server.send_timeout)).await?;
     }
     Ok(())
+}
+
+/// Tells the policies of the connection how large the response is: Chorus' scheduler divides it among paths.
+fn announce(exchange: &Exchange, headers: &HeaderMap) {
+    let length = headers.get(CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    if let Some(length) = length.filter(|length| *length >= ANNOUNCED) {
+        exchange.http3.quic().announce_response(exchange.id, length);
+    }
 }
 
 /// Responses that never have content (RFC 9110, section 6.4.1).

@@ -114,7 +114,7 @@ async fn presentation(
     let refused = |url: &Url, error: &PlaylistError| {
         Failure::new(Exit::Failure, format_args!("{url}: {error}"))
     };
-    let (renditions, levels) = match load(client, url).await? {
+    let (renditions, levels): (Vec<_>, _) = match load(client, url).await? {
         Parsed::Media(level) => {
             let rate = playlist::rate_of(&level).map_err(|error| refused(url, &error))?;
             let rendition = swiftwater_media::streaming::Rendition { rate, height: None };
@@ -138,7 +138,7 @@ async fn presentation(
             )
         }
     };
-    let video = playlist::video(renditions, &levels).map_err(|error| refused(url, &error))?;
+    let video = playlist::video(&renditions, &levels).map_err(|error| refused(url, &error))?;
     Ok((video, levels))
 }
 

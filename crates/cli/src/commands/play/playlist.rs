@@ -165,10 +165,10 @@ pub(super) fn rate_of(level: &Level) -> Result<Bandwidth, PlaylistError> {
 /// The video for the player: play times of the lowest bitrate's segments, sizes by byte range where there is one and
 /// by the bitrate elsewhere.
 pub(super) fn video(
-    renditions: Vec<Rendition>,
+    renditions: &[Rendition],
     levels: &[Level],
 ) -> Result<ChunkedVideo, PlaylistError> {
-    let ladder = Ladder::new(renditions.clone())?;
+    let ladder = Ladder::new(renditions.to_vec())?;
     let Some(first) = levels.first() else {
         return Err(PlaylistError::NoVariants);
     };
@@ -178,7 +178,7 @@ pub(super) fn video(
     }
     let chunks = (0..count).map(|index| {
         let duration = first.segments[index].1;
-        let bytes = levels.iter().zip(&renditions).map(|(level, rendition)| {
+        let bytes = levels.iter().zip(renditions).map(|(level, rendition)| {
             let (segment, _) = &level.segments[index];
             let nominal = rendition.rate.bytes_in(duration);
             segment.range.map_or(nominal, |(_, len)| len).max(1)
@@ -242,7 +242,7 @@ mod tests {
         let rate = rate_of(&level).unwrap();
         assert_eq!(rate, Bandwidth::from_mbps(1));
         let rendition = Rendition { rate, height: None };
-        let video = video(vec![rendition], std::slice::from_ref(&level)).unwrap();
+        let video = video(&[rendition], std::slice::from_ref(&level)).unwrap();
         assert_eq!(video.length(), Duration::from_secs(6));
         assert_eq!(video.chunks()[1].bytes, [250_000]);
     }
@@ -275,7 +275,7 @@ mod tests {
             rate: Bandwidth::from_mbps(mbps),
             height: None,
         });
-        let error = video(renditions.to_vec(), &[whole, short]).unwrap_err();
+        let error = video(&renditions, &[whole, short]).unwrap_err();
         assert!(matches!(error, PlaylistError::Segments(2, 1)));
     }
 }

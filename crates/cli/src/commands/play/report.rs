@@ -1,6 +1,7 @@
 //! What `play` prints.
 
 use serde::Serialize;
+use swiftwater::units::Bandwidth;
 use swiftwater_media::streaming::{ChunkRecord, ChunkedEvent, ChunkedPlayer};
 
 use crate::exit::Failure;
@@ -134,7 +135,7 @@ impl Reporter {
             requested_ms: record.requested.as_secs_f64() * 1e3,
             took_ms: millis(record.took),
             throughput_mbps: table::bits_per_second(record.bytes, record.took) / 1e6,
-            predicted_mbps: record.predicted.map(|rate| rate.as_mbps_f64()),
+            predicted_mbps: record.predicted.map(Bandwidth::as_mbps_f64),
             stall_ms: millis(record.stall),
             buffer_ms: millis(record.buffered),
         };

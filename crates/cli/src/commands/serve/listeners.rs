@@ -66,6 +66,7 @@ pub(super) fn builder(
             .filter(|_| config.transport.multipath)
             .and_then(|count| u8::try_from(count.get()).ok()),
         scheduler: (config.transport.scheduler.clone()).filter(|_| config.transport.multipath),
+        feedback: (config.transport.feedback.clone()).filter(|_| config.transport.multipath),
         multipath_version: (config.transport.multipath_version)
             .filter(|_| config.transport.multipath),
     };

@@ -114,6 +114,9 @@ fn apply_transport(config: &mut Config, args: &ServeArgs) {
     if paths.scheduler.is_some() {
         transport.scheduler.clone_from(&paths.scheduler);
     }
+    if paths.feedback.is_some() {
+        transport.feedback.clone_from(&paths.feedback);
+    }
     if let Some(packets) = basics.initial_window {
         transport.initial_window = Some(Count::clamped(packets));
     }

@@ -254,6 +254,13 @@ pub struct Transport {
         skip_serializing_if = "Option::is_none"
     )]
     pub scheduler: Option<String>,
+
+    /// What players of video are told about the paths, and whether what they tell is accepted; `None` for nothing.
+    #[serde(
+        deserialize_with = "values::feedback",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub feedback: Option<String>,
     /// Which versions of the multipath extension are declared, with `multipath`. Default: rfc10069.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multipath_version: Option<MultipathOffer>,

@@ -11,7 +11,7 @@ use swiftwater::link::parse_duration;
 use swiftwater_http::web::host::host_name;
 use swiftwater_http::web::proxy::Upstream;
 
-use crate::multipath::parse_scheduler;
+use crate::multipath::{parse_feedback, parse_scheduler};
 use crate::transport::{parse_controller, parse_recovery};
 
 /// Reads a string with `parse`, whose error states what was expected.
@@ -264,6 +264,14 @@ where
     D: Deserializer<'de>,
 {
     text(deserializer, parse_scheduler).map(Some)
+}
+
+/// The name of a feedback policy.
+pub(super) fn feedback<'de, D>(deserializer: D) -> Result<Option<String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    text(deserializer, parse_feedback).map(Some)
 }
 
 /// The name of a profile.
