@@ -7,6 +7,7 @@ use swiftwater_quic::policy::{
 };
 use swiftwater_units::PathId;
 
+use crate::chorus::{ChorusFeedbackConfig, ChorusReinjectorConfig, ChorusSchedulerConfig};
 use crate::feedback::{FeedbackFactory, Silent};
 use crate::loss_judges::{FixedConfig, LossJudgeFactory};
 use crate::redundant_copies::RedundantCopiesConfig;
@@ -46,6 +47,14 @@ impl Policies {
     pub fn redundant() -> Self {
         Self::reinjecting(RedundantCopiesConfig::default())
             .with_scheduler(Arc::new(RedundantSchedulerConfig::default()))
+    }
+
+    /// Chorus at the sender of media (`MobiCom` 2024): the scheduler, the recovery policy and the feedback policy that
+    /// are all called `chorus`.
+    pub fn chorus() -> Self {
+        Self::reinjecting(ChorusReinjectorConfig::default())
+            .with_scheduler(Arc::new(ChorusSchedulerConfig::default()))
+            .with_feedback(Arc::new(ChorusFeedbackConfig::default()))
     }
 
     /// Sets the scheduler.

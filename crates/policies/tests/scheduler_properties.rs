@@ -15,7 +15,7 @@ use swiftwater_units::{Bandwidth, ByteCount, Instant, PathId};
 const NOW: Instant = Instant::from_millis(5_000);
 
 /// Schedulers of more than one path, and some with other parameters.
-const ALL: [&str; 11] = [
+const ALL: [&str; 12] = [
     "min-rtt",
     "min-rtt:standby=class",
     "min-rtt:standby=room,rate-low=3mbps",
@@ -27,6 +27,7 @@ const ALL: [&str; 11] = [
     "blest:lambda=4",
     "redundant",
     "backup",
+    "chorus",
 ];
 
 /// Those that may answer that no path can carry data although one is ready: the first four wait for a
