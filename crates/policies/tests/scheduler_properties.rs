@@ -130,7 +130,7 @@ proptest! {
                     scheduler.on_sent(NOW, id, ByteCount::new(1_200));
                 }
                 PathDecision::Blocked => {
-                    let good = |path: &&PathView| !path.is_backup() && path.pto_count < 2;
+                    let good = |path: &&PathView| !path.is_backup() && path.pto_count == 0;
                     let mut passed_over = views.iter().filter(ready).filter(suits);
                     prop_assert!(in_flight || passed_over.clone().next().is_none());
                     // The losses that are shown count once the path has carried enough.
