@@ -365,8 +365,8 @@ proptest! {
             (config.oneshot, config.reschedule, config.symmetric) = (oneshot, reschedule, symmetric);
         });
         chorus.on_hints(NOW, &response(bytes));
-        let mut expected = bytes;
-        for (n, (views, kind)) in steps.into_iter().enumerate() {
+        let (mut expected, mut is_divided) = (0, false);
+        for (views, kind) in steps {
             let demand = match kind {
                 0 => waiting(1, 5_000),
                 1 => waiting(0, 5_000).control(true),
@@ -377,7 +377,8 @@ proptest! {
             let decision = chorus.next(NOW, &views, &demand);
             let total: u64 = chorus.quotas().iter().map(|(_, left)| left.get()).sum();
             let is_eligible = views.iter().any(|view| view.phase != PathPhase::Closing);
-            if n == 0 && about_response && is_eligible {
+            if !is_divided && about_response && is_eligible {
+                is_divided = true;
                 let whole = if oneshot && bytes > 0 { bytes } else { 2_000_000 };
                 prop_assert_eq!(total, whole);
             } else if expected > 0 {

@@ -1,4 +1,4 @@
-//! Bandwidth of each path, `B_p` of the Chorus paper (section 4.2): what the congestion controller estimates, or one
+//! Bandwidth of each path, `B_p` of the Chorus paper: what the congestion controller estimates, or one
 //! window per `smoothed_rtt` where it estimates nothing, smoothed.
 //!
 //! The paper names no weight; here it is 1/8 for each sample, one per 50 ms, as in `schedulers/rate_estimate.rs`. The

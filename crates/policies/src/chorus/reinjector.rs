@@ -1,4 +1,4 @@
-//! What is copied at the end of a response, and from when on (sections 4.3 and 4.4 of the Chorus paper).
+//! What is copied at the end of a response, and from when on (Eq. 10 of the Chorus paper).
 //!
 //! | [`Stage`] | paper | entered |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Which path carries what of a response (sections 4.2 and 4.3 of the Chorus paper).
+//! Which path carries what of a response (Eq. 3 and Eq. 7 of the Chorus paper, and its re-scheduling).
 //!
 //! When the application announces a response of known size
 //! ([`Hints::response`]), its bytes are divided once among the paths that may carry
