@@ -7,7 +7,10 @@ use swiftwater_quic::policy::{
 };
 use swiftwater_units::PathId;
 
-use crate::chorus::{ChorusFeedbackConfig, ChorusReinjectorConfig, ChorusSchedulerConfig};
+use crate::chorus::{
+    ChorusFeedbackConfig, ChorusPlusReinjectorConfig, ChorusPlusSchedulerConfig,
+    ChorusReinjectorConfig, ChorusSchedulerConfig,
+};
 use crate::feedback::{FeedbackFactory, Silent};
 use crate::loss_judges::{FixedConfig, LossJudgeFactory};
 use crate::redundant_copies::RedundantCopiesConfig;
@@ -54,6 +57,14 @@ impl Policies {
     pub fn chorus() -> Self {
         Self::reinjecting(ChorusReinjectorConfig::default())
             .with_scheduler(Arc::new(ChorusSchedulerConfig::default()))
+            .with_feedback(Arc::new(ChorusFeedbackConfig::default()))
+    }
+
+    /// The project's variant of Chorus at the sender of media: the scheduler and the recovery policy that are called
+    /// `chorus+`, and the feedback policy `chorus`.
+    pub fn chorus_plus() -> Self {
+        Self::reinjecting(ChorusPlusReinjectorConfig::default())
+            .with_scheduler(Arc::new(ChorusPlusSchedulerConfig::default()))
             .with_feedback(Arc::new(ChorusFeedbackConfig::default()))
     }
 

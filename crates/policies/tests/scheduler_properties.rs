@@ -15,7 +15,7 @@ use swiftwater_units::{Bandwidth, ByteCount, Instant, PathId};
 const NOW: Instant = Instant::from_millis(5_000);
 
 /// Schedulers of more than one path, and some with other parameters.
-const ALL: [&str; 12] = [
+const ALL: [&str; 13] = [
     "min-rtt",
     "min-rtt:standby=class",
     "min-rtt:standby=room,rate-low=3mbps",
@@ -28,12 +28,13 @@ const ALL: [&str; 12] = [
     "redundant",
     "backup",
     "chorus",
+    "chorus+",
 ];
 
-/// Those that may answer that no path can carry data although one is ready: the first four wait for a
-/// better one, the last for the one in use.
+/// Those that may answer that no path can carry data although one is ready: most wait for a
+/// better one, `backup` for the one in use.
 fn waits(name: &str) -> bool {
-    ["weighted", "ecf", "blest", "backup"]
+    ["weighted", "ecf", "blest", "backup", "chorus+"]
         .iter()
         .any(|waiting| name.starts_with(waiting))
 }

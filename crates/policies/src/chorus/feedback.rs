@@ -1,5 +1,5 @@
-//! What the sender tells the player (the loop from server to client of the Chorus paper): the share and the facts of each path, every 200 ms
-//! while a response is sent, so that the player can predict the throughput of the next one.
+//! What the sender tells the player, the loop from server to client of the Chorus paper: share and facts of each path,
+//! every 200 ms while a response is sent, so that the player can predict the throughput of the next one.
 //!
 //! The seam shows no end of a response. It counts as being sent while more is in flight than two datagrams: this policy's
 //! own messages are less.

@@ -7,12 +7,17 @@
 //! late ([`reinjector`]). The player is told how the paths share the work ([`feedback`]), so that it can predict
 //! throughput.
 //!
+//! [`plus_scheduler`] and [`plus_reinjector`] are the project's variant, `chorus+`, with the same feedback.
+//!
 //! The three policies of a connection share no state. Each computes bandwidths ([`path_rate`]) and shares ([`shares`])
 //! by itself from the same views. The player's part (prediction, expected time, choice of the bitrate) is not here: it
 //! belongs to the application, and the messages to a feedback policy of the player.
 
+mod expectations;
 pub mod feedback;
 pub mod path_rate;
+pub mod plus_reinjector;
+pub mod plus_scheduler;
 mod quotas;
 pub mod reinjector;
 pub mod scheduler;
@@ -20,6 +25,8 @@ pub mod shares;
 
 pub use feedback::{ChorusFeedback, ChorusFeedbackConfig};
 pub use path_rate::{PathRates, RateSource};
+pub use plus_reinjector::{ChorusPlusReinjector, ChorusPlusReinjectorConfig};
+pub use plus_scheduler::{ChorusPlusScheduler, ChorusPlusSchedulerConfig};
 pub use reinjector::{ChorusReinjector, ChorusReinjectorConfig};
 pub use scheduler::{ChorusScheduler, ChorusSchedulerConfig};
 

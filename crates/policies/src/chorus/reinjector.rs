@@ -21,12 +21,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use swiftwater_quic::policy::{
-    Hints, Occasion, OutstandingRange, PacketOutcome, PathChoice, PathView, QoeSignal, Rank,
-    ReceivedFeedback, Reinjection, Reinjector, ReinjectorReport, Rejection, ResponseStart,
+    Hints, Occasion, OutstandingRange, PacketOutcome, PathChoice, PathView, Rank, ReceivedFeedback,
+    Reinjection, Reinjector, ReinjectorReport, Rejection, ResponseStart,
 };
 use swiftwater_tunable::tunable;
 use swiftwater_units::{ByteCount, Instant, PathId, StreamId};
 
+use super::expectations::Expectations;
 use super::path_rate::{PathRates, RateSource};
 use super::shares::proportional;
 use super::{is_shared, new_response};
@@ -90,10 +91,7 @@ pub struct ChorusReinjector {
     response: Option<ResponseStart>,
     /// Stream bytes that have left since it was announced.
     sent: u64,
-    /// When the player expects it, from the request on.
-    expected: Option<Duration>,
-    /// The expected time of the next response.
-    next_expected: Option<Duration>,
+    expectations: Expectations,
     /// Bytes that wait to be sent for the first time.
     unsent: ByteCount,
     /// When copies begin, in [`Stage::Coarse`] and [`Stage::Fine`].
@@ -122,8 +120,7 @@ impl ChorusReinjector {
             stage: Stage::Idle,
             response: None,
             sent: 0,
-            expected: None,
-            next_expected: None,
+            expectations: Expectations::default(),
             unsent: ByteCount::ZERO,
             copies_at: None,
             is_due: false,
@@ -142,7 +139,7 @@ impl ChorusReinjector {
         self.stage = Stage::Coarse;
         self.response = Some(response);
         self.sent = 0;
-        self.expected = self.next_expected.take();
+        self.expectations.start();
         self.copied.clear();
     }
 
@@ -166,7 +163,11 @@ impl ChorusReinjector {
 
     /// `E`: from the request to the first copies.
     fn patience(&self, paths: &[PathView]) -> Duration {
-        let Some(expected) = self.expected.filter(|_| self.config.expected_time) else {
+        let Some(expected) = self
+            .expectations
+            .current()
+            .filter(|_| self.config.expected_time)
+        else {
             return Duration::ZERO;
         };
         let shared: Vec<_> = paths.iter().filter(|path| is_shared(path)).collect();
@@ -261,16 +262,8 @@ impl Reinjector for ChorusReinjector {
     }
 
     fn on_feedback(&mut self, _now: Instant, feedback: &ReceivedFeedback) {
-        let signal = QoeSignal::decode(feedback.kind, &feedback.payload);
-        if let Some(QoeSignal::Expectation(expectation)) = signal {
-            let is_late = self.stage != Stage::Idle && self.expected.is_none();
-            let of = if is_late {
-                &mut self.expected
-            } else {
-                &mut self.next_expected
-            };
-            *of = Some(expectation.expected_time);
-        }
+        let has_begun = self.stage != Stage::Idle;
+        self.expectations.on_feedback(feedback, has_begun);
     }
 
     fn on_rejected(&mut self, _now: Instant, rejections: &[Rejection]) {

@@ -10,6 +10,7 @@
 //! | `ecf` | the path with the least RTT | while that completes the data earlier |
 //! | `blest` | the path with the least RTT | while a slow path would block the send window |
 //! | `chorus` | within a response of known size, the paths' parts of it; else the least RTT | for a path that has its part yet to send |
+//! | `chorus+` | as `weighted`, all of a response of known size counted | at the end of the data |
 //! | `redundant` | the path for which copies wait, else the one with the least RTT | never |
 //!
 //! Which paths may carry data at all is the same for all but the first and `backup`: see
@@ -45,7 +46,7 @@ pub use redundant::{RedundantScheduler, RedundantSchedulerConfig};
 pub use round_robin::{RoundRobin, RoundRobinConfig};
 pub use weighted::{Weighted, WeightedConfig};
 
-use crate::chorus::ChorusSchedulerConfig;
+use crate::chorus::{ChorusPlusSchedulerConfig, ChorusSchedulerConfig};
 
 use self::waiting::{blocked, has_room, wait_for};
 
@@ -127,6 +128,11 @@ impl Family for dyn SchedulerFactory {
             "chorus",
             "Chorus (MobiCom 2024): parts of a response of known size, else the least RTT",
             ChorusSchedulerConfig::default(),
+        );
+        all.add(
+            "chorus+",
+            "`weighted`, with the whole of a response of known size in view",
+            ChorusPlusSchedulerConfig::default(),
         );
         all.add(
             "redundant",
