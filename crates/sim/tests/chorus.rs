@@ -335,3 +335,29 @@ fn the_division_is_corrected_when_a_path_becomes_slow() {
     let (corrected, fixed) = (time("chorus"), time("chorus:reschedule=off"));
     assert!(corrected < 0.7 * fixed, "{corrected:.3} s, {fixed:.3} s");
 }
+
+/// `chorus+` beside the better path alone, and the share of its copies, on stable and on varying paths.
+#[test]
+fn the_variant_is_about_as_fast_as_the_better_path_alone_within_its_budget() {
+    let lte = |seed, delay| {
+        let varying = link(20, delay).rate(Trace::synthetic_lte(seed, secs(60)));
+        varying.buffer(Buffer::Unlimited)
+    };
+    let pairs = [
+        [path(30, 10), path(10, 40)],
+        [path(30, 15), path(5, 100)],
+        [lte(13, 15), lte(15, 30)],
+    ];
+    for cc in ["cubic", "bbr3"] {
+        for links in &pairs {
+            let mut single = World::new(with("first-path", "arq"), cc, links.clone());
+            let single = single.mean(20, 1_000_000, millis(200));
+            let mut both = World::new(Policies::chorus_plus(), cc, links.clone());
+            let time = both.mean(20, 1_000_000, millis(200));
+            assert!(time <= 1.10 * single, "{cc}: {time:.3} s, {single:.3} s");
+            let budget = 0.031 * 23.0 * 1e6;
+            let copies = both.copies() as f64;
+            assert!(copies < budget, "{cc}: {copies}");
+        }
+    }
+}

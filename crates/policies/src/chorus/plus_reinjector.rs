@@ -1,11 +1,14 @@
 //! `chorus+`, the project's variant of Chorus: the copies.
 //!
-//! Chorus copies all that is in flight from a fixed time on, on whichever path has room, however little a copy gains, and
-//! without a limit. Here each copy has to pass three tests: the range is estimated to arrive later than `beta` times the expected
-//! time after the request; a copy would arrive sooner by `gain` at least; and a token bucket, filled by a share of the
-//! bytes that are sent for the first time, has room for it. The last two are those of [`TailCopies`], which this policy
-//! hosts. A range that will be late is therefore copied as soon as all has left, without waiting, and one that will be
-//! in time never is. Without an announced response or an expected time, only the last two tests hold.
+//! Chorus copies all that is in flight from a fixed time on, on whichever path has room, however little a copy gains,
+//! and without a limit. Here each copy has to pass three tests: the range is estimated to arrive later than `beta` times
+//! the expected time after the request; a copy would arrive sooner by `gain` at least; and a token bucket, filled by a
+//! share of the bytes that are sent for the first time, has room for it. The last two are those of [`TailCopies`], which
+//! this policy hosts. A range that will be late is therefore copied as soon as all has left, without waiting, and one
+//! that will be in time never is. Without an announced response or an expected time, only the last two tests hold.
+//!
+//! An expected time is of the response that has begun if it arrives within four times its age after the request, else
+//! of the next one.
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@
 //! | `weighted` | the path on which it arrives first, so that all finish together | at the end of the data |
 //! | `ecf` | the path with the least RTT | while that completes the data earlier |
 //! | `blest` | the path with the least RTT | while a slow path would block the send window |
-//! | `chorus` | within a response of known size, the paths' parts of it; else the least RTT | for a path that has its part yet to send |
+//! | `chorus` | each path its part of a response of known size; else the least RTT | for a path with its part to send |
 //! | `chorus+` | as `weighted`, all of a response of known size counted | at the end of the data |
 //! | `redundant` | the path for which copies wait, else the one with the least RTT | never |
 //!
