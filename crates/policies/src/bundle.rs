@@ -7,6 +7,10 @@ use swiftwater_quic::policy::{
 };
 use swiftwater_units::PathId;
 
+use crate::chorus::{
+    ChorusFeedbackConfig, ChorusPlusReinjectorConfig, ChorusPlusSchedulerConfig,
+    ChorusReinjectorConfig, ChorusSchedulerConfig,
+};
 use crate::feedback::{FeedbackFactory, Silent};
 use crate::loss_judges::{FixedConfig, LossJudgeFactory};
 use crate::redundant_copies::RedundantCopiesConfig;
@@ -46,6 +50,22 @@ impl Policies {
     pub fn redundant() -> Self {
         Self::reinjecting(RedundantCopiesConfig::default())
             .with_scheduler(Arc::new(RedundantSchedulerConfig::default()))
+    }
+
+    /// Chorus at the sender of media (`MobiCom` 2024): the scheduler, the recovery policy and the feedback policy that
+    /// are all called `chorus`.
+    pub fn chorus() -> Self {
+        Self::reinjecting(ChorusReinjectorConfig::default())
+            .with_scheduler(Arc::new(ChorusSchedulerConfig::default()))
+            .with_feedback(Arc::new(ChorusFeedbackConfig::default()))
+    }
+
+    /// The project's variant of Chorus at the sender of media: the scheduler and the recovery policy that are called
+    /// `chorus+`, and the feedback policy `chorus`.
+    pub fn chorus_plus() -> Self {
+        Self::reinjecting(ChorusPlusReinjectorConfig::default())
+            .with_scheduler(Arc::new(ChorusPlusSchedulerConfig::default()))
+            .with_feedback(Arc::new(ChorusFeedbackConfig::default()))
     }
 
     /// Sets the scheduler.

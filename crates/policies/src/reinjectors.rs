@@ -9,6 +9,7 @@ use crate::art::ArtConfig;
 use crate::autorec::AutoRecConfig;
 use crate::autorec_plus::AutoRecPlusConfig;
 use crate::bundle::Policies;
+use crate::chorus::{ChorusPlusReinjectorConfig, ChorusReinjectorConfig};
 use crate::failover::FailoverConfig;
 use crate::redundant_copies::RedundantCopiesConfig;
 use crate::reinjector_factory::{Arq, ReinjectorFactory};
@@ -80,6 +81,16 @@ impl Family for dyn ReinjectorFactory {
             "tail-copies",
             "failover, and the end of the data also on a faster path, within a budget",
             TailCopiesConfig::default(),
+        );
+        all.add(
+            "chorus",
+            "Chorus: failover, and what is in flight of a response that may come late",
+            ChorusReinjectorConfig::default(),
+        );
+        all.add(
+            "chorus+",
+            "Chorus' aims with `tail-copies`: only what arrives too late, within a hard budget",
+            ChorusPlusReinjectorConfig::default(),
         );
         all.add(
             "redundant",

@@ -80,6 +80,8 @@ pub struct TailCopies {
     recheck: Option<Instant>,
     /// Ranges in flight that a copy was asked for, by stream and offset.
     copied: BTreeSet<(StreamId, u64)>,
+    /// A range that arrives by then needs no copy.
+    due_by: Option<Instant>,
     /// Stream data in flight, of the last walk, by path and in the order of sending.
     in_flight: Vec<OutstandingRange>,
 }
@@ -164,8 +166,14 @@ impl TailCopies {
             unsent: ByteCount::ZERO,
             recheck: None,
             copied: BTreeSet::new(),
+            due_by: None,
             in_flight: Vec::new(),
         }
+    }
+
+    /// From now on ranges that arrive by `time` get no copy; `None` if that is no reason.
+    pub(crate) fn set_due_by(&mut self, time: Option<Instant>) {
+        self.due_by = time;
     }
 
     /// Takes down what is in flight.
@@ -200,9 +208,15 @@ impl TailCopies {
         let mut arrivals = Arrivals::new(now, path, oldest.sent_at);
         let arrivals: Vec<_> = ranges.iter().map(|range| arrivals.next(range)).collect();
         let gain = self.config.gain.as_secs_f64();
+        let in_time = self.due_by.map_or(f64::NEG_INFINITY, |by| {
+            by.saturating_since(now).as_secs_f64()
+        });
         for (range, arrival) in ranges.iter().zip(arrivals).rev() {
             if range.copies > 0 || self.copied.contains(&key(range)) {
                 continue;
+            }
+            if arrival <= in_time {
+                return;
             }
             let len = u64::from(range.len);
             let fits = targets

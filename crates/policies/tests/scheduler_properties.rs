@@ -15,7 +15,7 @@ use swiftwater_units::{Bandwidth, ByteCount, Instant, PathId};
 const NOW: Instant = Instant::from_millis(5_000);
 
 /// Schedulers of more than one path, and some with other parameters.
-const ALL: [&str; 11] = [
+const ALL: [&str; 13] = [
     "min-rtt",
     "min-rtt:standby=class",
     "min-rtt:standby=room,rate-low=3mbps",
@@ -27,12 +27,14 @@ const ALL: [&str; 11] = [
     "blest:lambda=4",
     "redundant",
     "backup",
+    "chorus",
+    "chorus+",
 ];
 
-/// Those that may answer that no path can carry data although one is ready: the first four wait for a
-/// better one, the last for the one in use.
+/// Those that may answer that no path can carry data although one is ready: most wait for a
+/// better one, `backup` for the one in use.
 fn waits(name: &str) -> bool {
-    ["weighted", "ecf", "blest", "backup"]
+    ["weighted", "ecf", "blest", "backup", "chorus+"]
         .iter()
         .any(|waiting| name.starts_with(waiting))
 }
@@ -129,7 +131,7 @@ proptest! {
                     scheduler.on_sent(NOW, id, ByteCount::new(1_200));
                 }
                 PathDecision::Blocked => {
-                    let good = |path: &&PathView| !path.is_backup() && path.pto_count < 2;
+                    let good = |path: &&PathView| !path.is_backup() && path.pto_count == 0;
                     let mut passed_over = views.iter().filter(ready).filter(suits);
                     prop_assert!(in_flight || passed_over.clone().next().is_none());
                     // The losses that are shown count once the path has carried enough.

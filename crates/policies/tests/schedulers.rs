@@ -146,6 +146,8 @@ fn names_and_parameters() {
         [
             "backup",
             "blest",
+            "chorus",
+            "chorus+",
             "ecf",
             "first-path",
             "min-rtt",

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use swiftwater_quic::policy::{FeedbackPolicy, NoFeedback};
 use swiftwater_tunable::{Catalogue, Family, MadeFrom, Parameter, ParameterError, Tunable};
 
+use crate::chorus::ChorusFeedbackConfig;
+
 /// Makes feedback policies of one system. Implemented by their configuration.
 pub trait FeedbackFactory: Send + Sync + fmt::Debug {
     /// One for a new connection.
@@ -48,5 +50,10 @@ impl Family for dyn FeedbackFactory {
     /// Every feedback policy of this crate; a new one adds its line here.
     fn add_standard(all: &mut FeedbackCatalogue) {
         all.add("none", "no feedback", Silent);
+        all.add(
+            "chorus",
+            "Chorus, the sender: how responses are divided among paths",
+            ChorusFeedbackConfig::default(),
+        );
     }
 }

@@ -9,14 +9,14 @@ use swiftwater_quic::policy::PathView;
 use swiftwater_units::ByteCount;
 
 /// Bytes of a batch at most, by default: what one system call takes.
-pub(super) const DEFAULT: ByteCount = ByteCount::new(65_536);
+pub(crate) const DEFAULT: ByteCount = ByteCount::new(65_536);
 /// Part of the window, which takes a round trip, that a batch is at most.
 const WINDOW_PARTS: u64 = 4;
 /// Part of the waiting data that a batch is at most.
 const WAITING_PARTS: u64 = 8;
 
 /// Bytes for `path` of the `waiting` ones if every datagram counts in the choice; `batch` is the limit.
-pub(super) fn part(batch: ByteCount, path: &PathView, waiting: ByteCount) -> ByteCount {
+pub(crate) fn part(batch: ByteCount, path: &PathView, waiting: ByteCount) -> ByteCount {
     let of_window = ByteCount::new(path.cwnd.get() / WINDOW_PARTS);
     let of_waiting = ByteCount::new(waiting.get() / WAITING_PARTS);
     batch.min(of_window).min(of_waiting)

@@ -96,7 +96,7 @@ struct Grade {
 
 /// The eligible paths of a connection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Eligibility {
+pub(crate) struct Eligibility {
     standby: StandbyUse,
     silence: Option<f64>,
     classes: PathClasses,
@@ -105,7 +105,7 @@ pub(super) struct Eligibility {
 }
 
 impl Eligibility {
-    pub(super) fn new(config: EligibilityConfig) -> Self {
+    pub(crate) fn new(config: EligibilityConfig) -> Self {
         Self {
             standby: config.standby,
             silence: config.silence,
@@ -115,12 +115,12 @@ impl Eligibility {
     }
 
     /// A datagram left on a path.
-    pub(super) fn on_sent(&mut self, now: Instant, path: PathId) {
+    pub(crate) fn on_sent(&mut self, now: Instant, path: PathId) {
         self.classes.on_sent(now, path);
     }
 
     /// The paths that may carry some of the demand, with their classes, by identifier.
-    pub(super) fn paths<'a>(
+    pub(crate) fn paths<'a>(
         &'a mut self,
         now: Instant,
         paths: &'a [PathView],

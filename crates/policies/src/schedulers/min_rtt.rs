@@ -60,19 +60,30 @@ impl MinRtt {
     }
 }
 
+/// The choice of [`MinRtt`] for some data.
+pub(crate) fn least_rtt(
+    eligibility: &mut Eligibility,
+    now: Instant,
+    paths: &[PathView],
+    demand: &Demand<'_>,
+    max_bytes: ByteCount,
+) -> PathDecision {
+    eligibility
+        .paths(now, paths, demand)
+        .filter(|(_, path)| has_room(path, now))
+        .min_by_key(|(class, path)| (*class, path.is_backup(), path.smoothed_rtt, path.id))
+        .map_or_else(
+            || blocked(now, paths, demand),
+            |(_, path)| PathDecision::Path {
+                id: path.id,
+                max_bytes,
+            },
+        )
+}
+
 impl Scheduler for MinRtt {
     fn next(&mut self, now: Instant, paths: &[PathView], demand: &Demand<'_>) -> PathDecision {
-        self.eligibility
-            .paths(now, paths, demand)
-            .filter(|(_, path)| has_room(path, now))
-            .min_by_key(|(class, path)| (*class, path.is_backup(), path.smoothed_rtt, path.id))
-            .map_or_else(
-                || blocked(now, paths, demand),
-                |(_, path)| PathDecision::Path {
-                    id: path.id,
-                    max_bytes: self.batch,
-                },
-            )
+        least_rtt(&mut self.eligibility, now, paths, demand, self.batch)
     }
 
     fn on_sent(&mut self, now: Instant, path: PathId, _bytes: ByteCount) {

@@ -9,6 +9,8 @@
 //! | `weighted` | the path on which it arrives first, so that all finish together | at the end of the data |
 //! | `ecf` | the path with the least RTT | while that completes the data earlier |
 //! | `blest` | the path with the least RTT | while a slow path would block the send window |
+//! | `chorus` | each path its part of a response of known size; else the least RTT | for a path with its part to send |
+//! | `chorus+` | as `weighted`, all of a response of known size counted | at the end of the data |
 //! | `redundant` | the path for which copies wait, else the one with the least RTT | never |
 //!
 //! Which paths may carry data at all is the same for all but the first and `backup`: see
@@ -16,20 +18,20 @@
 //! opened, unless their views are equal.
 
 mod backup;
-mod batch;
+pub(crate) mod batch;
 mod blest;
 mod classes;
 mod ecf;
-mod eligibility;
+pub(crate) mod eligibility;
 mod fast_first;
 mod finish_time;
 mod loss_meter;
-mod min_rtt;
-mod per_path;
+pub(crate) mod min_rtt;
+pub(crate) mod per_path;
 mod rate_estimate;
 mod redundant;
 mod round_robin;
-mod waiting;
+pub(crate) mod waiting;
 mod weighted;
 
 pub use backup::{Backup, BackupConfig};
@@ -43,6 +45,8 @@ pub use min_rtt::{MinRtt, MinRttConfig};
 pub use redundant::{RedundantScheduler, RedundantSchedulerConfig};
 pub use round_robin::{RoundRobin, RoundRobinConfig};
 pub use weighted::{Weighted, WeightedConfig};
+
+use crate::chorus::{ChorusPlusSchedulerConfig, ChorusSchedulerConfig};
 
 use self::waiting::{blocked, has_room, wait_for};
 
@@ -119,6 +123,16 @@ impl Family for dyn SchedulerFactory {
             "blest",
             "blocking estimation (Networking 2016)",
             BlestConfig::default(),
+        );
+        all.add(
+            "chorus",
+            "Chorus (MobiCom 2024): parts of a response of known size, else the least RTT",
+            ChorusSchedulerConfig::default(),
+        );
+        all.add(
+            "chorus+",
+            "`weighted`, with the whole of a response of known size in view",
+            ChorusPlusSchedulerConfig::default(),
         );
         all.add(
             "redundant",

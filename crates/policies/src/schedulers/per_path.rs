@@ -5,7 +5,7 @@ use swiftwater_units::PathId;
 
 /// Values of paths, looked up one after the other: a connection has few.
 #[derive(Clone, Debug)]
-pub(super) struct PerPath<T>(Vec<(PathId, T)>);
+pub(crate) struct PerPath<T>(Vec<(PathId, T)>);
 
 impl<T> Default for PerPath<T> {
     fn default() -> Self {
@@ -14,18 +14,18 @@ impl<T> Default for PerPath<T> {
 }
 
 impl<T> PerPath<T> {
-    pub(super) fn get(&self, id: PathId) -> Option<&T> {
+    pub(crate) fn get(&self, id: PathId) -> Option<&T> {
         let found = self.0.iter().find(|(known, _)| *known == id);
         found.map(|(_, value)| value)
     }
 
-    pub(super) fn get_mut(&mut self, id: PathId) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, id: PathId) -> Option<&mut T> {
         let found = self.0.iter_mut().find(|(known, _)| *known == id);
         found.map(|(_, value)| value)
     }
 
     /// The value of path `id`, which `new` makes if there is none.
-    pub(super) fn get_or_insert_with(&mut self, id: PathId, new: impl FnOnce() -> T) -> &mut T {
+    pub(crate) fn get_or_insert_with(&mut self, id: PathId, new: impl FnOnce() -> T) -> &mut T {
         let found = self.0.iter().position(|(known, _)| *known == id);
         let at = found.unwrap_or_else(|| {
             self.0.push((id, new()));
@@ -35,7 +35,7 @@ impl<T> PerPath<T> {
     }
 
     /// Drops the values of paths that are not among `paths`.
-    pub(super) fn keep(&mut self, paths: &[PathView]) {
+    pub(crate) fn keep(&mut self, paths: &[PathView]) {
         self.0
             .retain(|(id, _)| paths.iter().any(|path| path.id == *id));
     }

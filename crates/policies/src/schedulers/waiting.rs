@@ -4,7 +4,7 @@ use swiftwater_quic::policy::{Demand, PathDecision, PathView};
 use swiftwater_units::{ByteCount, Instant};
 
 /// True if window and pacer of the path let a full datagram go now.
-pub(super) fn has_room(path: &PathView, now: Instant) -> bool {
+pub(crate) fn has_room(path: &PathView, now: Instant) -> bool {
     has_window(path) && path.pacing_release <= now
 }
 
@@ -15,7 +15,7 @@ fn has_window(path: &PathView) -> bool {
 /// The decision to wait for a path without room: until its pacer lets a datagram go, or an acknowledgement
 /// opens its window. `None` if nothing would end the wait, or if a probe timeout has gone unanswered, so
 /// that the acknowledgement may never come.
-pub(super) fn wait_for(path: &PathView, now: Instant) -> Option<PathDecision> {
+pub(crate) fn wait_for(path: &PathView, now: Instant) -> Option<PathDecision> {
     if path.pto_count > 0 {
         None
     } else if has_window(path) {
@@ -28,7 +28,7 @@ pub(super) fn wait_for(path: &PathView, now: Instant) -> Option<PathDecision> {
 /// The decision while none of the eligible paths has room: to wait for an acknowledgement. If nothing is in
 /// flight none will come, so that other paths that are ready must not be passed over without an end: the
 /// next time at which a pacer lets a datagram go, or the ready path with the least RTT.
-pub(super) fn blocked(now: Instant, paths: &[PathView], demand: &Demand<'_>) -> PathDecision {
+pub(crate) fn blocked(now: Instant, paths: &[PathView], demand: &Demand<'_>) -> PathDecision {
     let ready = paths
         .iter()
         .filter(|path| path.is_ready(now) && demand.suits(path.id))
