@@ -13,6 +13,7 @@ use crate::failover::FailoverConfig;
 use crate::redundant_copies::RedundantCopiesConfig;
 use crate::reinjector_factory::{Arq, ReinjectorFactory};
 use crate::tail_copies::TailCopiesConfig;
+use crate::xlink::XlinkConfig;
 
 /// Re-injectors by name.
 pub type ReinjectorCatalogue = Catalogue<dyn ReinjectorFactory>;
@@ -80,6 +81,16 @@ impl Family for dyn ReinjectorFactory {
             "tail-copies",
             "failover, and the end of the data also on a faster path, within a budget",
             TailCopiesConfig::default(),
+        );
+        all.add(
+            "xlink",
+            "XLINK: copies on another path while the player's buffer is low, within a budget",
+            XlinkConfig::default(),
+        );
+        all.add(
+            "xlink-paper",
+            "XLINK as its paper has it: no budget, copies on slower paths, too",
+            XlinkConfig::paper(),
         );
         all.add(
             "redundant",

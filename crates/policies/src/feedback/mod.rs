@@ -1,6 +1,10 @@
 //! Feedback policies, one file each, and their names: what player and sender tell each other
 //! ([`QoeSignal`](swiftwater_quic::policy::QoeSignal)).
 
+mod player;
+
+pub use player::{PlayerFeedback, PlayerFeedbackConfig};
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -48,5 +52,10 @@ impl Family for dyn FeedbackFactory {
     /// Every feedback policy of this crate; a new one adds its line here.
     fn add_standard(all: &mut FeedbackCatalogue) {
         all.add("none", "no feedback", Silent);
+        all.add(
+            "player",
+            "what a player has buffered, when it expects chunks, deadlines",
+            PlayerFeedbackConfig::default(),
+        );
     }
 }

@@ -38,9 +38,9 @@ pub use qoe_signals::{
     ChunkExpectation, PathShare, PathShares, PlayerSignal, QoeSignal, RangeDeadline,
 };
 pub use reinjection::{
-    ConfigureError, Copied, DataRange, NoReinjection, Occasion, OutstandingRange, PacketFate,
-    PacketOutcome, PathChoice, Rank, Reinjection, Reinjector, ReinjectorReport, Rejection,
-    RejectionReason, Repair, RepairCause,
+    ConfigureError, Copied, DataRange, NextData, NoReinjection, Occasion, OutstandingRange,
+    PacketFate, PacketOutcome, PathChoice, Rank, Reinjection, Reinjector, ReinjectorReport,
+    Rejection, RejectionReason, Repair, RepairCause,
 };
 pub use scheduler::{CopyDemand, Demand, PathDecision, Scheduler, SinglePath};
 pub use swiftwater_wire::frame::FeedbackKind;

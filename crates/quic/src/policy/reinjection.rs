@@ -40,6 +40,39 @@ pub struct OutstandingRange {
     pub deadline: Option<Instant>,
     /// Replicas of the range that were sent so far.
     pub copies: u32,
+    /// True if the application said of some of the data that they belong to the first video frame
+    /// ([`RangeHints::first_frame`](crate::RangeHints::first_frame)).
+    pub first_frame: bool,
+}
+
+/// Stream data that wait and are next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct NextData {
+    /// Their stream.
+    pub stream: StreamId,
+    /// Their priority; that of the stream unless the application gave the range another.
+    pub priority: Priority,
+    /// True if some of them belong to the first video frame, as [`OutstandingRange::first_frame`].
+    pub first_frame: bool,
+}
+
+impl NextData {
+    /// Data of `stream` and `priority`, not of a first frame.
+    pub fn new(stream: StreamId, priority: Priority) -> Self {
+        Self {
+            stream,
+            priority,
+            first_frame: false,
+        }
+    }
+
+    /// Sets [`NextData::first_frame`].
+    #[must_use]
+    pub fn first_frame(mut self, first_frame: bool) -> Self {
+        self.first_frame = first_frame;
+        self
+    }
 }
 
 impl OutstandingRange {
@@ -65,6 +98,7 @@ impl OutstandingRange {
             priority: Priority::default(),
             deadline: None,
             copies: 0,
+            first_frame: false,
         }
     }
 
@@ -100,6 +134,13 @@ impl OutstandingRange {
     #[must_use]
     pub fn copies(mut self, copies: u32) -> Self {
         self.copies = copies;
+        self
+    }
+
+    /// Sets [`OutstandingRange::first_frame`].
+    #[must_use]
+    pub fn first_frame(mut self, first_frame: bool) -> Self {
+        self.first_frame = first_frame;
         self
     }
 
@@ -443,6 +484,10 @@ pub trait Reinjector: Send + fmt::Debug {
     /// Stream bytes that wait to be sent for the first time, over all streams and paths; reported
     /// before each [`Reinjector::reinject`].
     fn on_unsent_data(&mut self, _now: Instant, _waiting: ByteCount) {}
+
+    /// The stream data that leave next, lost or new, if any wait; reported before each
+    /// [`Reinjector::reinject`]. What waits behind them is as urgent or less.
+    fn on_next_data(&mut self, _now: Instant, _next: Option<NextData>) {}
 
     /// Appends ranges to send again to `out`. `outstanding` walks the ranges in flight, oldest
     /// first.
