@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use swiftwater_media::player::PlayerState;
 use swiftwater_media::streaming::{BufferConfig, PlayBuffer};
-use swiftwater_units::{Bandwidth, Instant};
+use swiftwater_units::Instant;
 
 const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)

@@ -272,7 +272,10 @@ fn the_signal_is_the_buffer() {
     complete(&mut player, ms(1000), request);
     player.on_timer(ms(2000));
     let signal = player.signal();
-    assert_eq!((signal.cached_bytes, signal.cached_frames), (937_500, 72));
+    assert_eq!(
+        (signal.cached_bytes.get(), signal.cached_frames),
+        (937_500, 72)
+    );
     assert_eq!(signal.bitrate, Bandwidth::from_kbps(2500));
     assert_eq!(signal.play_time(), Some(s(3)));
     assert!(!signal.stalled);

@@ -79,6 +79,15 @@ impl<Side> Builder<Side> {
         self
     }
 
+    /// Chooses by name what this end tells the peer's policies, and accepts what they tell it: `player` for a media
+    /// player, `chorus` for the server of one. Default: nothing is sent, nothing accepted. The contents come from
+    /// [`Connection::set_hints`](crate::Connection::set_hints).
+    #[must_use]
+    pub fn feedback(mut self, specification: impl Into<String>) -> Self {
+        self.settings.feedback = Some(specification.into());
+        self
+    }
+
     /// Application protocols in order of preference (ALPN). A client offers them, and most servers
     /// require a known one; a server rejects clients that offer none of them.
     #[must_use]

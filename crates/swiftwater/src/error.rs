@@ -41,6 +41,9 @@ pub enum BuildError {
     /// There is no such scheduler.
     #[error(transparent)]
     Scheduler(UnknownEntry),
+    /// There is no such feedback policy.
+    #[error(transparent)]
+    Feedback(UnknownEntry),
     /// A QUIC version that this library doesn't support.
     #[error("QUIC version {0:#x} is not supported")]
     Version(u32),

@@ -76,11 +76,11 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod chosen_policies;
 mod client;
 mod error;
 pub mod paths;
 mod profile;
-mod scheduling;
 mod server;
 mod settings;
 mod web_client;

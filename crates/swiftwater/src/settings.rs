@@ -4,19 +4,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use swiftwater_net::{EndpointOptions, TraceFactory};
-use swiftwater_policies::SchedulerCatalogue;
+use swiftwater_policies::{FeedbackCatalogue, SchedulerCatalogue};
 use swiftwater_qlog::DirectoryFactory;
 use swiftwater_quic::observe::{Both, ObserverFactory};
 use swiftwater_quic::wire::is_known;
 use swiftwater_quic::{EndpointConfig, MultipathConfig, TransportConfig};
 use swiftwater_tls::{CipherSuite, EndpointSecrets};
 
+use crate::chosen_policies::ChosenPolicies;
 use crate::error::BuildError;
 use crate::profile::Profile;
-use crate::scheduling::WithScheduler;
 
 /// The scheduler of connections with several paths, unless another one is named.
 const DEFAULT_SCHEDULER: &str = "min-rtt";
+
+/// Largest message of the peer's feedback policy that is accepted, bytes: the largest that there is.
+const FEEDBACK_SIZE: u8 = 64;
 
 /// Transport and protocols of either role.
 #[derive(Clone, Debug)]
@@ -26,6 +29,7 @@ pub(crate) struct Settings {
     pub(crate) recovery: Option<String>,
     pub(crate) multipath: Option<MultipathConfig>,
     pub(crate) scheduler: Option<String>,
+    pub(crate) feedback: Option<String>,
     pub(crate) qlog: Option<PathBuf>,
     pub(crate) alpn: Vec<Vec<u8>>,
     pub(crate) suites: Vec<CipherSuite>,
@@ -45,6 +49,7 @@ impl Settings {
             recovery: None,
             multipath: None,
             scheduler: None,
+            feedback: None,
             qlog: None,
             alpn: Vec::new(),
             suites: CipherSuite::ALL.to_vec(),
@@ -70,10 +75,17 @@ impl Settings {
             transport.multipath = Some(multipath);
         }
         let default = self.multipath.map(|_| DEFAULT_SCHEDULER);
-        if let Some(name) = self.scheduler.as_deref().or(default) {
-            let scheduler = SchedulerCatalogue::standard().get(name);
-            transport.policies = Arc::new(WithScheduler {
-                scheduler: scheduler.map_err(BuildError::Scheduler)?,
+        let scheduler = self.scheduler.as_deref().or(default);
+        let scheduler = scheduler.map(|name| SchedulerCatalogue::standard().get(name));
+        let feedback = self.feedback.as_deref();
+        let feedback = feedback.map(|name| FeedbackCatalogue::standard().get(name));
+        if feedback.is_some() {
+            transport.max_feedback_size = FEEDBACK_SIZE;
+        }
+        if scheduler.is_some() || feedback.is_some() {
+            transport.policies = Arc::new(ChosenPolicies {
+                scheduler: scheduler.transpose().map_err(BuildError::Scheduler)?,
+                feedback: feedback.transpose().map_err(BuildError::Feedback)?,
                 policies: transport.policies,
             });
         }

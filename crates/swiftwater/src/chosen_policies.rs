@@ -1,24 +1,28 @@
-//! A scheduler beside the other policies of a connection.
+//! Scheduler and feedback policy that were chosen by name, beside the other policies of a connection.
 
 use std::sync::Arc;
 
-use swiftwater_policies::SchedulerFactory;
+use swiftwater_policies::{FeedbackFactory, SchedulerFactory};
 use swiftwater_quic::policy::{
     AckPolicy, FeedbackPolicy, LossJudge, PolicyFactory, Reinjector, ReorderingThresholds,
     Scheduler,
 };
 use swiftwater_units::PathId;
 
-/// `policies`, with another scheduler.
+/// `policies`, with others where one was chosen.
 #[derive(Debug)]
-pub(crate) struct WithScheduler {
+pub(crate) struct ChosenPolicies {
     pub(crate) policies: Arc<dyn PolicyFactory>,
-    pub(crate) scheduler: Arc<dyn SchedulerFactory>,
+    pub(crate) scheduler: Option<Arc<dyn SchedulerFactory>>,
+    pub(crate) feedback: Option<Arc<dyn FeedbackFactory>>,
 }
 
-impl PolicyFactory for WithScheduler {
+impl PolicyFactory for ChosenPolicies {
     fn scheduler(&self) -> Box<dyn Scheduler> {
-        self.scheduler.scheduler()
+        match &self.scheduler {
+            Some(chosen) => chosen.scheduler(),
+            None => self.policies.scheduler(),
+        }
     }
 
     fn reinjector(&self) -> Box<dyn Reinjector> {
@@ -34,6 +38,9 @@ impl PolicyFactory for WithScheduler {
     }
 
     fn feedback(&self) -> Box<dyn FeedbackPolicy> {
-        self.policies.feedback()
+        match &self.feedback {
+            Some(chosen) => chosen.feedback(),
+            None => self.policies.feedback(),
+        }
     }
 }
