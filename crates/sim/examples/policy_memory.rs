@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_quic::policy::{
-    AckPolicy, FeedbackPolicy, Hints, LossJudge, NextData, Occasion, OutstandingRange, PacketOutcome,
-    PathView, PolicyFactory, ReceivedFeedback, Reinjection, Reinjector, Rejection,
+    AckPolicy, FeedbackPolicy, Hints, LossJudge, NextData, Occasion, OutstandingRange,
+    PacketOutcome, PathView, PolicyFactory, ReceivedFeedback, Reinjection, Reinjector, Rejection,
     ReorderingThresholds, Repair, Scheduler,
 };
 use swiftwater_sim::{Direction, Pair, SimError};

@@ -274,13 +274,13 @@ fn is_sooner(now: Instant, range: &OutstandingRange, target: &Target, paths: &[P
 
 impl Reinjector for Xlink {
     fn can_use_spare_room(&self) -> bool {
-        self.is_due && !self.is_alone
+        self.is_due
     }
 
     fn is_asked_on(&self, occasion: Occasion) -> bool {
         match occasion {
-            Occasion::Ack | Occasion::Feedback => !self.is_alone,
-            Occasion::PathDown(_) | Occasion::PathUp(_) => true,
+            Occasion::Ack => !self.is_alone,
+            Occasion::Feedback | Occasion::PathDown(_) | Occasion::PathUp(_) => true,
             _ => false,
         }
     }
