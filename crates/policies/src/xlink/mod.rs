@@ -42,7 +42,7 @@ use crate::failover::{Failover, FailoverConfig};
 /// Least time between two looks at what is in flight that acknowledgements or the timer bring about.
 const RECHECK: Duration = Duration::from_millis(5);
 /// Ranges in flight that are looked at, at most.
-const MAX_RANGES: usize = 4_096;
+const MAX_RANGES: usize = 16_384;
 
 /// See the module's documentation.
 #[derive(Clone, Debug)]
