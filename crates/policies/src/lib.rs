@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arrivals;
 pub mod art;
 pub mod autorec;
 pub mod autorec_plus;

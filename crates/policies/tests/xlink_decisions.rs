@@ -210,7 +210,7 @@ fn a_stall_the_start_and_silence_bring_copies() {
 #[test]
 fn copies_leave_on_another_path_of_least_round_trip_time_with_room() {
     let target = |change: &dyn Fn(&mut Vec<PathView>)| {
-        let mut host = Host::new("sooner=off");
+        let mut host = Host::new("gain=none");
         host.paths.push(path(THIRD, 50, 5));
         change(&mut host.paths);
         let copies = host.ask();
@@ -226,7 +226,7 @@ fn copies_leave_on_another_path_of_least_round_trip_time_with_room() {
     assert_eq!(target(&|paths| paths.truncate(1)), None);
     assert_eq!(target(&|paths| paths.truncate(0)), None);
     // Data on the fastest path.
-    let mut host = Host::new("sooner=off");
+    let mut host = Host::new("gain=none");
     host.ranges[0].path = FAST;
     assert_eq!(host.ask()[0].target, PathChoice::On(SLOW));
 }
@@ -235,16 +235,37 @@ fn copies_leave_on_another_path_of_least_round_trip_time_with_room() {
 fn only_what_arrives_sooner_is_copied_unless_told_otherwise() {
     let mut host = Host::new("");
     host.ranges[0].path = FAST;
-    assert!(host.ask().is_empty(), "the slow path takes longer");
-    assert_eq!(
-        host.policy.next_deadline(),
-        Some(host.now + millis(5)),
-        "it looks again"
-    );
-    host.now += millis(24);
+    assert!(host.ask().is_empty(), "the slow path takes 200 ms");
+    let again = host.policy.next_deadline();
+    assert_eq!(again, Some(host.now + millis(5)), "it looks again");
+    // The acknowledgement was due after 25 ms: the path is expected to stay late by as much.
+    host.now += millis(245);
     assert!(host.ask().is_empty());
-    host.now += millis(2);
-    assert_eq!(host.ask().len(), 1, "the acknowledgement is overdue");
+    host.now += millis(10);
+    assert_eq!(host.ask().len(), 1);
+    let of = |settings: &str| {
+        let mut host = Host::new(settings);
+        host.ranges[0].path = FAST;
+        host.now += millis(150);
+        host.ask().len()
+    };
+    assert_eq!(of("gain=none"), 1);
+    assert_eq!(of(""), 0);
+}
+
+#[test]
+fn what_arrives_last_is_copied_first() {
+    let of = |settings: &str| {
+        let mut host = Host::new(settings);
+        for nth in 1..4 {
+            host.now += millis(1);
+            host.sent(SLOW, 1, nth);
+        }
+        named(&host.ask())
+    };
+    assert_eq!(of(""), [(1, 3), (1, 2), (1, 1), (1, 0)]);
+    let oldest = [(1, 0), (1, 1), (1, 2), (1, 3)];
+    assert_eq!(of("latest-first=off"), oldest);
 }
 
 #[test]
@@ -402,7 +423,7 @@ fn the_first_frame_goes_first_and_ignores_the_buffer() {
 
 #[test]
 fn at_the_level_plain_the_oldest_is_first() {
-    let mut host = Host::new("level=plain");
+    let mut host = Host::new("level=plain,latest-first=off");
     host.now += millis(1);
     host.sent(SLOW, 5, 1).first_frame = true;
     host.sent(SLOW, 0, 9).priority = Priority::new(0, true);

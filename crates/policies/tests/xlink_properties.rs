@@ -22,16 +22,16 @@ const LEN: u32 = 1_000;
 const POLICIES: [(&str, f64); 6] = [
     ("xlink", 0.15),
     (
-        "xlink:level=plain,sooner=off,budget=0.1,urgent-budget=0",
+        "xlink:level=plain,gain=none,budget=0.1,urgent-budget=0",
         0.1,
     ),
     ("xlink:level=stream,control=off", 0.05),
     ("xlink:start=off,th2=60s,variance=8", 0.15),
-    ("xlink:sooner=off,urgent-budget=0.3", 0.3),
+    ("xlink:gain=none,urgent-budget=0.3", 0.3),
     ("xlink-paper", f64::INFINITY),
 ];
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Step {
     Wait(u64),
     /// New data of a stream leave on a path.
@@ -175,7 +175,7 @@ impl Model {
     fn put_in_flight(&mut self, path: u32, of: StreamId, offset: u64, first_frame: bool) {
         let packet = PacketNumber::new(self.packets);
         self.packets += 1;
-        let priority = Priority::new((of.index() % 8) as u8, of.index() % 2 == 0);
+        let priority = Priority::new((of.index() % 8) as u8, of.index().is_multiple_of(2));
         let path = PathId::new(path);
         self.ranges.push(
             OutstandingRange::new(path, packet, self.now, of, offset, LEN)
@@ -216,7 +216,7 @@ impl Model {
                 let copies = self.ask(Occasion::PathDown(PathId::new(id)));
                 self.check_in_flight(&copies);
                 for copy in copies {
-                    prop_assert_target(&copy, PathChoice::Not(PathId::new(id)));
+                    assert_eq!(copy.target, PathChoice::Not(PathId::new(id)));
                     self.copied.insert((copy.stream, copy.offset));
                 }
             }
@@ -320,10 +320,6 @@ impl Model {
             self.copies.retain(|(_, known)| *known != datum);
         }
     }
-}
-
-fn prop_assert_target(copy: &Reinjection, wanted: PathChoice) {
-    assert_eq!(copy.target, wanted);
 }
 
 trait DataKey {

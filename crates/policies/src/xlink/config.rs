@@ -72,8 +72,11 @@ pub struct XlinkConfig {
     pub start: bool,
     /// Place of copies among other data; default `frame`.
     pub level: Level,
-    /// Copy only what is expected to arrive sooner by the copy; default on. The paper has no such rule.
-    pub sooner: bool,
+    /// How much sooner than its original a copy must be expected to arrive, 0 to 10 s; default 20 ms. None: no such
+    /// rule, as in the paper.
+    pub gain: Option<Duration>,
+    /// Of data of one priority, copy first what is expected to arrive last; default on. Off: what left first.
+    pub latest_first: bool,
     /// Copies as a share of the bytes sent for the first time, within any ten seconds that end with a copy, 0
     /// to 1; default 0.05. None: no limit, whatever `urgent_budget` says.
     pub budget: Option<f64>,
@@ -96,7 +99,8 @@ impl Default for XlinkConfig {
             report_interval: Duration::from_millis(500),
             start: true,
             level: Level::Frame,
-            sooner: true,
+            gain: Some(Duration::from_millis(20)),
+            latest_first: true,
             budget: Some(0.05),
             urgent_budget: 0.15,
         }
@@ -104,10 +108,12 @@ impl Default for XlinkConfig {
 }
 
 impl XlinkConfig {
-    /// As the paper has it: the player alone limits what copies cost, and they leave on any other path.
+    /// As the paper has it: the player alone limits what copies cost, whether they arrive sooner isn't estimated, and
+    /// what left first is copied first.
     pub fn paper() -> Self {
         Self {
-            sooner: false,
+            gain: None,
+            latest_first: false,
             budget: None,
             ..Self::default()
         }
@@ -127,7 +133,8 @@ tunable!(XlinkConfig {
     "report-interval" => report_interval in Duration::from_millis(1)..=LONGEST, "longest time between reports of a player";
     "start" => start, "copy until playback runs";
     "level" => level, "place of copies among other data";
-    "sooner" => sooner, "copy only what arrives sooner by it";
+    "gain" => gain in OrNone(Duration::ZERO..=Duration::from_secs(10)), "how much sooner a copy must arrive";
+    "latest-first" => latest_first, "copy first what arrives last";
     "budget" => budget in OrNone(0.0..=1.0), "copies as a share of the bytes sent for the first time";
     "urgent-budget" => urgent_budget in 0.0..=1.0, "the same for urgent copies";
 });

@@ -26,6 +26,7 @@ pub use buffer_control::{BufferControl, Need};
 pub use config::{Level, XlinkConfig};
 pub use play_times::{PlayTimes, Thresholds};
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use swiftwater_quic::policy::{
@@ -37,6 +38,7 @@ use swiftwater_units::{ByteCount, Instant, PathId};
 
 use self::asked::AskedCopies;
 use self::budget::Budget;
+use crate::arrivals::{Arrivals, Target};
 use crate::failover::{Failover, FailoverConfig};
 
 /// Least time between two looks at what is in flight that acknowledgements or the timer bring about.
@@ -67,29 +69,14 @@ pub struct Xlink {
     /// Times that this changed.
     decisions: u64,
     /// Ranges of the last walk that may be copied.
-    candidates: Vec<OutstandingRange>,
+    candidates: Vec<Candidate>,
 }
 
-/// A path that copies may leave on.
+/// A range that may be copied, and in how many seconds it is expected to arrive.
 #[derive(Clone, Copy, Debug)]
-struct Target {
-    id: PathId,
-    rtt: Duration,
-    /// Until a copy arrives.
-    delay: Duration,
-    room: u64,
-}
-
-impl Target {
-    fn new(now: Instant, path: &PathView) -> Self {
-        let paced = path.pacing_release.saturating_since(now);
-        Self {
-            id: path.id,
-            rtt: path.smoothed_rtt,
-            delay: path.smoothed_rtt.saturating_sub(path.min_rtt / 2) + paced,
-            room: path.window_room().get(),
-        }
-    }
+struct Candidate {
+    range: OutstandingRange,
+    arrival: f64,
 }
 
 impl Xlink {
@@ -149,27 +136,37 @@ impl Xlink {
         &mut self,
         now: Instant,
         outstanding: &mut dyn Iterator<Item = OutstandingRange>,
+        paths: &[PathView],
         hints: &Hints,
     ) {
         self.candidates.clear();
+        let mut arrivals = BTreeMap::new();
         let is_frame_level = self.config.level == Level::Frame;
         for mut range in outstanding.take(MAX_RANGES) {
+            let arrival = arrival_of(now, &range, paths, &mut arrivals);
             range.first_frame = is_frame_level && is_of_first_frame(&range, hints);
             let is_needed = self.is_copying || range.first_frame;
             let is_new = !self.asked.meets(now, &range) && range.copies == 0;
             if is_needed && is_new && !self.has_more_urgent_data(&range) {
-                self.candidates.push(range);
+                self.candidates.push(Candidate { range, arrival });
             }
         }
         self.asked.expire(now);
-        if self.config.level == Level::Plain {
-            self.candidates.sort_by_key(|range| range.sent_at);
-        } else {
-            self.candidates.sort_by_key(|range| {
-                let by_request = (range.priority, range.stream);
-                (!range.first_frame, by_request, range.sent_at)
-            });
-        }
+        let (level, latest_first) = (self.config.level, self.config.latest_first);
+        let place = |Candidate { range, .. }: &Candidate| match level {
+            Level::Plain => None,
+            Level::Stream | Level::Frame => {
+                Some((!range.first_frame, range.priority, range.stream))
+            }
+        };
+        self.candidates.sort_by(|a, b| {
+            let in_time = if latest_first {
+                b.arrival.total_cmp(&a.arrival)
+            } else {
+                a.range.sent_at.cmp(&b.range.sent_at)
+            };
+            place(a).cmp(&place(b)).then(in_time)
+        });
     }
 
     /// Asks for copies of the candidates, as far as other paths have room and the budget lasts. True if some are
@@ -184,12 +181,13 @@ impl Xlink {
         let can_carry = |path: &&PathView| {
             path.is_usable() && !path.is_backup() && path.pto_count == 0 && path.has_rtt_sample
         };
-        let carriers = paths.iter().filter(can_carry);
-        let mut targets: Vec<_> = carriers.map(|path| Target::new(now, path)).collect();
-        targets.sort_by_key(|target| (target.rtt, target.id));
+        let mut carriers: Vec<_> = paths.iter().filter(can_carry).collect();
+        carriers.sort_by_key(|path| (path.smoothed_rtt, path.id));
+        let mut targets: Vec<_> = carriers.iter().map(|path| Target::new(now, path)).collect();
         let mut room = self.room(now);
+        let gain = self.config.gain.map(|gain| gain.as_secs_f64());
         let mut are_left = false;
-        for range in std::mem::take(&mut self.candidates) {
+        for Candidate { range, arrival } in std::mem::take(&mut self.candidates) {
             let len = u64::from(range.len);
             let is_urgent = need == Need::Urgent || range.first_frame;
             let granted = room[usize::from(!is_urgent)];
@@ -197,12 +195,13 @@ impl Xlink {
                 .iter_mut()
                 .find(|target| target.id != range.path && target.room >= len);
             let Some(target) = other.filter(|target| {
-                granted >= len && (!self.config.sooner || is_sooner(now, &range, target, paths))
+                let is_sooner = gain.is_none_or(|gain| target.arrival(len) + gain <= arrival);
+                granted >= len && is_sooner
             }) else {
                 are_left = true;
                 continue;
             };
-            target.room -= len;
+            target.take(len);
             room = room.map(|room| room.saturating_sub(len));
             self.budget.spend(now, len);
             self.asked.add(now, &range, range.len);
@@ -253,23 +252,29 @@ impl Xlink {
     }
 }
 
+/// In how many seconds `range` is expected to arrive; `arrivals` are those of the ranges before, by path. Never, if
+/// its path is gone.
+fn arrival_of(
+    now: Instant,
+    range: &OutstandingRange,
+    paths: &[PathView],
+    arrivals: &mut BTreeMap<PathId, Arrivals>,
+) -> f64 {
+    let Some(path) = paths.iter().find(|path| path.id == range.path) else {
+        return f64::INFINITY;
+    };
+    let of_path = arrivals.entry(path.id);
+    of_path
+        .or_insert_with(|| Arrivals::new(now, path, range.sent_at))
+        .next(range)
+}
+
 /// True if some of `range` belongs to the first video frame.
 fn is_of_first_frame(range: &OutstandingRange, hints: &Hints) -> bool {
     let of_connection = hints
         .first_frame
         .is_some_and(|bytes| range.stream.index() == 0 && range.offset < bytes.get());
     range.first_frame || of_connection
-}
-
-/// True if a copy on `target` is expected to arrive before `range` itself, which is taken for lost or held up when
-/// its acknowledgement is overdue.
-fn is_sooner(now: Instant, range: &OutstandingRange, target: &Target, paths: &[PathView]) -> bool {
-    let Some(path) = paths.iter().find(|path| path.id == range.path) else {
-        return true;
-    };
-    let is_overdue = range.sent_at + path.smoothed_rtt + path.rtt_var < now;
-    let transit = path.smoothed_rtt.saturating_sub(path.min_rtt / 2);
-    is_overdue || now + target.delay < range.sent_at + transit
 }
 
 impl Reinjector for Xlink {
@@ -347,7 +352,7 @@ impl Reinjector for Xlink {
         if self.room(now) == [0; 2] {
             return;
         }
-        self.walk(now, outstanding, hints);
+        self.walk(now, outstanding, paths, hints);
         let are_left = self.ask(now, need, paths, out);
         self.not_before = now + RECHECK;
         if are_left {
