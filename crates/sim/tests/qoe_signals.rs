@@ -191,6 +191,29 @@ fn without_feedback_transfers_work_and_none_is_sent() {
     assert_eq!(pair.stats(Side::Client).invalid_decisions, 0);
 }
 
+#[test]
+fn a_path_that_dies_while_data_are_copied_costs_nothing_but_time() {
+    let server = Policies::xlink();
+    let builder = paths::builder(link(20, 10))
+        .client_config(|config| config.policies = Arc::new(Policies::player()))
+        .server_config(move |config| {
+            config.policies = Arc::new(server);
+            config.max_feedback_size = 64;
+        });
+    let (mut pair, second) = paths::with_two_paths(builder, link(20, 20));
+    set_player(&mut pair, Some(player(80, false)));
+    pair.advance(millis(200));
+    let id = pair.start_transfer(1_000_000, Direction::ToClient);
+    pair.advance(millis(150));
+    paths::kill(&mut pair, second);
+    assert!(pair.finish_transfers());
+    let report = pair.transfer_report(id);
+    // 400 ms are left on the other path, and a probe timeout.
+    assert!(report.finish - report.start < secs(2), "{report:?}");
+    assert!(download(&mut pair, 3) <= 3 * 400_000);
+    assert_eq!(pair.stats(Side::Server).invalid_decisions, 0);
+}
+
 /// A connection on one path whose server accepts feedback of `accepted` bytes.
 fn with_a_player(accepted: u8) -> Pair {
     let mut pair = Pair::builder()
