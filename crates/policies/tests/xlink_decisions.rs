@@ -2,130 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use std::time::Duration;
+#[path = "support/xlink.rs"]
+mod host;
 
-use swiftwater_policies::reinjector_by_name;
 use swiftwater_quic::Priority;
 use swiftwater_quic::policy::{
     Hints, NextData, Occasion, OutstandingRange, PathChoice, PathStatus, PathView, PlayerSignal,
-    QoeSignal, Rank, ReceivedFeedback, Reinjection, Reinjector, Rejection, RejectionReason,
+    QoeSignal, Rank, ReceivedFeedback, Rejection, RejectionReason,
 };
-use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PacketNumber, PathId, Side, StreamId};
+use swiftwater_units::{Bandwidth, ByteCount};
 
-const START: Instant = Instant::from_millis(5_000);
-const SLOW: PathId = PathId::ZERO;
-const FAST: PathId = PathId::new(1);
-const THIRD: PathId = PathId::new(2);
-
-fn millis(n: u64) -> Duration {
-    Duration::from_millis(n)
-}
-
-/// A path with data in flight and room for 100,000 bytes.
-fn path(id: PathId, rtt: u64, variance: u64) -> PathView {
-    PathView::builder(id)
-        .rtt(millis(rtt))
-        .rtt_var(millis(variance))
-        .cwnd(ByteCount::new(101_000))
-        .bytes_in_flight(ByteCount::new(1_000))
-        .build()
-}
-
-fn paths() -> [PathView; 2] {
-    [path(SLOW, 400, 100), path(FAST, 20, 5)]
-}
-
-fn stream(nth: u64) -> StreamId {
-    StreamId::new(Side::Server, Dir::Uni, nth)
-}
-
-/// A policy, the time, and what is in flight.
-struct Host {
-    policy: Box<dyn Reinjector>,
-    now: Instant,
-    ranges: Vec<OutstandingRange>,
-    paths: Vec<PathView>,
-    next: Option<NextData>,
-    sequence: u64,
-}
-
-impl Host {
-    /// A megabyte was sent, of which a range of 1000 bytes is in flight on the slow path.
-    fn new(settings: &str) -> Self {
-        let mut policy = reinjector_by_name(&format!("xlink:{settings}")).unwrap();
-        policy.on_new_data(START, ByteCount::new(1_000_000));
-        let mut host = Self {
-            policy,
-            now: START,
-            ranges: Vec::new(),
-            paths: paths().to_vec(),
-            next: None,
-            sequence: 0,
-        };
-        host.sent(SLOW, 1, 0);
-        host
-    }
-
-    /// The `nth` range of 1000 bytes of a stream leaves.
-    fn sent(&mut self, path: PathId, of: u64, nth: u64) -> &mut OutstandingRange {
-        let packet = PacketNumber::new(self.ranges.len() as u64);
-        let range = OutstandingRange::new(path, packet, self.now, stream(of), nth * 1_000, 1_000);
-        self.ranges.push(range);
-        self.ranges.last_mut().unwrap()
-    }
-
-    /// A report of the player, 10 ms on the way.
-    fn report(&mut self, play_time: Duration, stalled: bool) {
-        let frames = play_time.as_millis() as u64 / 10;
-        let state = PlayerSignal {
-            stream: None,
-            cached_bytes: ByteCount::ZERO,
-            cached_frames: frames,
-            bitrate: Bandwidth::from_bps(0),
-            fps: 100.0,
-            stalled,
-        };
-        self.say(&QoeSignal::Player(state));
-    }
-
-    fn say(&mut self, signal: &QoeSignal) {
-        self.sequence += 1;
-        let feedback = ReceivedFeedback {
-            kind: signal.kind(),
-            payload: signal.encode(64).unwrap(),
-            sequence: self.sequence,
-            path: FAST,
-            age: millis(10),
-        };
-        self.policy.on_feedback(self.now, &feedback);
-    }
-
-    fn ask_on(&mut self, occasion: Occasion) -> Vec<Reinjection> {
-        let mut out = Vec::new();
-        let unsent = if self.next.is_some() { 50_000 } else { 0 };
-        self.policy.on_unsent_data(self.now, ByteCount::new(unsent));
-        self.policy.on_next_data(self.now, self.next);
-        self.policy.reinject(
-            self.now,
-            occasion,
-            &mut self.ranges.iter().copied(),
-            &self.paths,
-            &Hints::default(),
-            &mut out,
-        );
-        out
-    }
-
-    fn ask(&mut self) -> Vec<Reinjection> {
-        self.ask_on(Occasion::SpareRoom)
-    }
-}
-
-/// The ranges named, by stream and thousands of bytes.
-fn named(copies: &[Reinjection]) -> Vec<(u64, u64)> {
-    let name = |copy: &Reinjection| (copy.stream.index(), copy.offset / 1_000);
-    copies.iter().map(name).collect()
-}
+use host::*;
 
 /// True if a player that reported this play time `ago` milliseconds ago has data copied.
 fn copies_at(settings: &str, play_time: u64, ago: u64) -> bool {
@@ -292,17 +179,6 @@ fn a_datum_has_one_copy() {
             .ask_with(|host| host.ranges[0].copies = 1)
             .is_empty()
     );
-}
-
-fn secs(n: u64) -> Duration {
-    Duration::from_secs(n)
-}
-
-impl Host {
-    fn ask_with(mut self, change: impl FnOnce(&mut Self)) -> Vec<Reinjection> {
-        change(&mut self);
-        self.ask()
-    }
 }
 
 #[test]

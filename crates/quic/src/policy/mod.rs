@@ -16,6 +16,7 @@ mod ack;
 mod feedback;
 mod hints;
 mod loss_judge;
+mod next_data;
 mod path_view;
 mod priority;
 mod qoe_signals;
@@ -32,15 +33,16 @@ pub use loss_judge::{
     FixedThresholds, LossCandidate, LossJudge, LossVerdict, ReorderingThresholds, RttSample,
     SpuriousLoss,
 };
+pub use next_data::NextData;
 pub use path_view::{PathPhase, PathPreference, PathStatus, PathView, PathViewBuilder, RateView};
 pub use priority::Priority;
 pub use qoe_signals::{
     ChunkExpectation, PathShare, PathShares, PlayerSignal, QoeSignal, RangeDeadline,
 };
 pub use reinjection::{
-    ConfigureError, Copied, DataRange, NextData, NoReinjection, Occasion, OutstandingRange,
-    PacketFate, PacketOutcome, PathChoice, Rank, Reinjection, Reinjector, ReinjectorReport,
-    Rejection, RejectionReason, Repair, RepairCause,
+    ConfigureError, Copied, DataRange, NoReinjection, Occasion, OutstandingRange, PacketFate,
+    PacketOutcome, PathChoice, Rank, Reinjection, Reinjector, ReinjectorReport, Rejection,
+    RejectionReason, Repair, RepairCause,
 };
 pub use scheduler::{CopyDemand, Demand, PathDecision, Scheduler, SinglePath};
 pub use swiftwater_wire::frame::FeedbackKind;

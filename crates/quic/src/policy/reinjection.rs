@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::Priority;
 use super::feedback::ReceivedFeedback;
 use super::hints::Hints;
+use super::next_data::NextData;
 use super::path_view::PathView;
 
 /// A stream range in flight, as its newest packet carries it.
@@ -43,36 +44,6 @@ pub struct OutstandingRange {
     /// True if the application said of some of the data that they belong to the first video frame
     /// ([`RangeHints::first_frame`](crate::RangeHints::first_frame)).
     pub first_frame: bool,
-}
-
-/// Stream data that wait and are next.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct NextData {
-    /// Their stream.
-    pub stream: StreamId,
-    /// Their priority; that of the stream unless the application gave the range another.
-    pub priority: Priority,
-    /// True if some of them belong to the first video frame, as [`OutstandingRange::first_frame`].
-    pub first_frame: bool,
-}
-
-impl NextData {
-    /// Data of `stream` and `priority`, not of a first frame.
-    pub fn new(stream: StreamId, priority: Priority) -> Self {
-        Self {
-            stream,
-            priority,
-            first_frame: false,
-        }
-    }
-
-    /// Sets [`NextData::first_frame`].
-    #[must_use]
-    pub fn first_frame(mut self, first_frame: bool) -> Self {
-        self.first_frame = first_frame;
-        self
-    }
 }
 
 impl OutstandingRange {
