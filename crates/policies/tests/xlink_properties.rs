@@ -18,7 +18,7 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// Bytes of a range.
 const LEN: u32 = 1_000;
 
-/// Policies, with the most that copies may cost.
+/// Policies, with the most that copies may cost; infinity: no limit.
 const POLICIES: [(&str, f64); 6] = [
     ("xlink", 0.15),
     (
@@ -297,7 +297,7 @@ impl Model {
             );
             self.copies.push((self.now, datum));
         }
-        if !copies.is_empty() {
+        if !copies.is_empty() && self.share.is_finite() {
             let is_recent = |at: Instant| at + WINDOW > self.now;
             let sent = self.sent.iter().filter(|(at, _)| is_recent(*at));
             let sent: u64 = sent.map(|(_, bytes)| bytes).sum();
