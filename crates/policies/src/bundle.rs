@@ -11,11 +11,12 @@ use crate::chorus::{
     ChorusFeedbackConfig, ChorusPlusReinjectorConfig, ChorusPlusSchedulerConfig,
     ChorusReinjectorConfig, ChorusSchedulerConfig,
 };
-use crate::feedback::{FeedbackFactory, Silent};
+use crate::feedback::{FeedbackFactory, PlayerFeedbackConfig, Silent};
 use crate::loss_judges::{FixedConfig, LossJudgeFactory};
 use crate::redundant_copies::RedundantCopiesConfig;
 use crate::reinjector_factory::{Arq, ReinjectorFactory};
-use crate::schedulers::{FirstPath, RedundantSchedulerConfig, SchedulerFactory};
+use crate::schedulers::{FirstPath, MinRttConfig, RedundantSchedulerConfig, SchedulerFactory};
+use crate::xlink::XlinkConfig;
 
 /// The policies of a connection; by default those of a plain QUIC v1 stack: the first path, no
 /// re-injection, acknowledgements per RFC 9000, section 13.2.2, loss detection per RFC 9002, section
@@ -66,6 +67,20 @@ impl Policies {
         Self::reinjecting(ChorusPlusReinjectorConfig::default())
             .with_scheduler(Arc::new(ChorusPlusSchedulerConfig::default()))
             .with_feedback(Arc::new(ChorusFeedbackConfig::default()))
+    }
+
+    /// XLINK's sender (SIGCOMM 2021): the scheduler `min-rtt` and the re-injector `xlink`, which goes by
+    /// what a peer with [`Policies::player`] reports.
+    pub fn xlink() -> Self {
+        Self::reinjecting(XlinkConfig::default()).with_scheduler(Arc::new(MinRttConfig::default()))
+    }
+
+    /// The receiver of media: the scheduler `min-rtt`, and the feedback policy `player`, which sends the
+    /// hints of the application to the peer. Takes a peer with a `max_feedback_size`.
+    pub fn player() -> Self {
+        Self::default()
+            .with_scheduler(Arc::new(MinRttConfig::default()))
+            .with_feedback(Arc::new(PlayerFeedbackConfig::default()))
     }
 
     /// Sets the scheduler.

@@ -1,4 +1,4 @@
-//! Packet schedulers, re-injectors and loss judges, one file or folder per system.
+//! Packet schedulers, re-injectors, loss judges and feedback policies, one file or folder per system.
 //!
 //! The seams, their views and the behaviour of the RFCs live in `swiftwater_quic::policy`; here live
 //! the systems that fill the seams, and the names by which users select them ([`by_name`],
@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arrivals;
 pub mod art;
 pub mod autorec;
 pub mod autorec_plus;
@@ -26,6 +27,7 @@ mod reinjectors;
 pub mod schedulers;
 mod tail_copies;
 pub mod testkit;
+pub mod xlink;
 
 pub use art::{Art, ArtConfig};
 pub use autorec::{AutoRec, AutoRecConfig};
@@ -35,7 +37,7 @@ pub use chorus::{ChorusFeedbackConfig, ChorusReinjectorConfig, ChorusSchedulerCo
 pub use congestion_guard::{CongestionGuard, CongestionGuardConfig, CopyLimit};
 pub use due_queue::DueQueue;
 pub use failover::{Failover, FailoverConfig};
-pub use feedback::{FeedbackCatalogue, FeedbackFactory};
+pub use feedback::{FeedbackCatalogue, FeedbackFactory, PlayerFeedback, PlayerFeedbackConfig};
 pub use loss_judges::{LossJudgeCatalogue, LossJudgeFactory};
 pub use redundant_copies::{RedundantCopies, RedundantCopiesConfig};
 pub use reinjector_factory::{Arq, ReinjectorFactory};
@@ -43,3 +45,4 @@ pub use reinjectors::{ReinjectorCatalogue, by_name, names, parameters, reinjecto
 pub use schedulers::{SchedulerCatalogue, SchedulerFactory};
 pub use swiftwater_tunable::UnknownEntry;
 pub use tail_copies::{TailCopies, TailCopiesConfig};
+pub use xlink::{Xlink, XlinkConfig};

@@ -14,6 +14,7 @@ use crate::failover::FailoverConfig;
 use crate::redundant_copies::RedundantCopiesConfig;
 use crate::reinjector_factory::{Arq, ReinjectorFactory};
 use crate::tail_copies::TailCopiesConfig;
+use crate::xlink::XlinkConfig;
 
 /// Re-injectors by name.
 pub type ReinjectorCatalogue = Catalogue<dyn ReinjectorFactory>;
@@ -91,6 +92,16 @@ impl Family for dyn ReinjectorFactory {
             "chorus+",
             "Chorus' aims with `tail-copies`: only what arrives too late, within a hard budget",
             ChorusPlusReinjectorConfig::default(),
+        );
+        all.add(
+            "xlink",
+            "XLINK: copies on another path while the player's buffer is low, within a budget",
+            XlinkConfig::default(),
+        );
+        all.add(
+            "xlink-paper",
+            "XLINK as its paper has it: no budget, copies on slower paths, too",
+            XlinkConfig::paper(),
         );
         all.add(
             "redundant",

@@ -6,10 +6,7 @@
 //! A path delivers in the order of sending, so that the newest range in flight is the last to arrive: copies
 //! begin with it and go backwards, until the copy of a range would arrive no sooner than the range itself.
 //!
-//! When a range arrives is estimated as the latest of: half of the least round-trip time less than its
-//! sending plus the smoothed one; the bytes in flight up to it at the delivery rate of its path. By as much as
-//! the oldest range in flight there is overdue, all are later. A copy arrives after half of the least
-//! round-trip time of its path, the queue that the round-trip times there show, and the copies before it.
+//! When ranges and copies arrive is estimated by `arrivals`.
 //!
 //! The budget is a token bucket, filled by a share of the bytes that are sent for the first time, so that
 //! copies never exceed that share. A datum has one copy at most. What is in flight on a path that went
@@ -23,8 +20,9 @@ use swiftwater_quic::policy::{
     Reinjector, ReinjectorReport, Rejection,
 };
 use swiftwater_tunable::tunable;
-use swiftwater_units::{ByteCount, Instant, PathId, StreamId};
+use swiftwater_units::{ByteCount, Instant, StreamId};
 
+use crate::arrivals::{Arrivals, Target};
 use crate::failover::{Failover, FailoverConfig};
 use crate::reinjector_factory::ReinjectorFactory;
 
@@ -84,76 +82,6 @@ pub struct TailCopies {
     due_by: Option<Instant>,
     /// Stream data in flight, of the last walk, by path and in the order of sending.
     in_flight: Vec<OutstandingRange>,
-}
-
-/// A path that copies may leave on.
-#[derive(Clone, Copy, Debug)]
-struct Target {
-    id: PathId,
-    /// Seconds until the next copy arrives.
-    delay: f64,
-    /// Seconds for a byte.
-    pace: f64,
-    room: u64,
-}
-
-impl Target {
-    fn new(now: Instant, path: &PathView) -> Self {
-        let queue = path.smoothed_rtt.saturating_sub(path.min_rtt);
-        let paced = path.pacing_release.saturating_since(now);
-        Self {
-            id: path.id,
-            delay: (path.min_rtt / 2 + queue.max(paced)).as_secs_f64(),
-            pace: 1.0 / rate(path),
-            room: path.window_room().get(),
-        }
-    }
-
-    /// Seconds until a copy of `len` bytes that leaves next has arrived.
-    fn arrival(&self, len: u64) -> f64 {
-        self.delay + self.pace * len as f64
-    }
-}
-
-/// Bytes per second.
-fn rate(path: &PathView) -> f64 {
-    (path.estimated_rate().as_bytes_per_sec() as f64).max(1.0)
-}
-
-/// When the ranges in flight on a path arrive, in the order of sending.
-#[derive(Clone, Copy, Debug)]
-struct Arrivals {
-    now: Instant,
-    /// From the sending of a range to its arrival if nothing holds it up.
-    transit: Duration,
-    pace: f64,
-    /// Seconds by which the path is overdue.
-    overdue: f64,
-    /// Bytes in flight up to the last range.
-    ahead: u64,
-}
-
-impl Arrivals {
-    /// Of a path whose oldest range in flight left at `oldest`.
-    fn new(now: Instant, path: &PathView, oldest: Instant) -> Self {
-        let expected = path.smoothed_rtt + path.rtt_var;
-        let overdue = now.saturating_since(oldest).saturating_sub(expected);
-        Self {
-            now,
-            transit: path.smoothed_rtt.saturating_sub(path.min_rtt / 2),
-            pace: 1.0 / rate(path),
-            overdue: overdue.as_secs_f64(),
-            ahead: 0,
-        }
-    }
-
-    /// Seconds until the next range has arrived.
-    fn next(&mut self, range: &OutstandingRange) -> f64 {
-        self.ahead += u64::from(range.len);
-        let transit = (range.sent_at + self.transit).saturating_since(self.now);
-        let queued = self.pace * self.ahead as f64;
-        transit.as_secs_f64().max(queued) + self.overdue
-    }
 }
 
 impl TailCopies {
@@ -229,8 +157,7 @@ impl TailCopies {
                 return;
             }
             self.tokens -= len as f64;
-            target.room -= len;
-            target.delay = target.arrival(len);
+            target.take(len);
             self.copied.insert(key(range));
             let target = PathChoice::On(target.id);
             out.push(range.reinjection().target(target).rank(Rank::AfterNewData));

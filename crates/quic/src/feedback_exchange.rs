@@ -90,6 +90,7 @@ impl FeedbackExchange {
     /// The peer's transport parameter.
     pub(crate) fn set_peer_limit(&mut self, max_feedback_size: u8) {
         self.peer_limit = max_feedback_size;
+        self.policy.on_peer_limit(usize::from(max_feedback_size));
     }
 
     /// The policy has something new to go by.

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_quic::policy::{
-    AckPolicy, FeedbackPolicy, Hints, LossJudge, Occasion, OutstandingRange, PacketOutcome,
-    PathView, PolicyFactory, ReceivedFeedback, Reinjection, Reinjector, Rejection,
+    AckPolicy, FeedbackPolicy, Hints, LossJudge, NextData, Occasion, OutstandingRange,
+    PacketOutcome, PathView, PolicyFactory, ReceivedFeedback, Reinjection, Reinjector, Rejection,
     ReorderingThresholds, Repair, Scheduler,
 };
 use swiftwater_sim::{Direction, Pair, SimError};
@@ -146,6 +146,10 @@ impl Reinjector for Weighed {
 
     fn on_unsent_data(&mut self, now: Instant, waiting: ByteCount) {
         weigh(&self.1, || self.0.on_unsent_data(now, waiting));
+    }
+
+    fn on_next_data(&mut self, now: Instant, next: Option<NextData>) {
+        weigh(&self.1, || self.0.on_next_data(now, next));
     }
 
     fn reinject(

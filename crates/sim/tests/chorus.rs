@@ -121,7 +121,7 @@ impl World {
             ..Hints::default()
         };
         let now = self.pair.now();
-        self.pair.client().set_hints(now, hints);
+        self.pair.client().update_hints(now, |all| *all = hints);
         self.pair.advance(millis(60));
         let response = ResponseStart {
             stream: StreamId::new(Side::Server, Dir::Uni, nth),
@@ -133,7 +133,7 @@ impl World {
             ..Hints::default()
         };
         let now = self.pair.now();
-        self.pair.server().set_hints(now, hints);
+        self.pair.server().update_hints(now, |all| *all = hints);
         self.pair.start_transfer(bytes, Direction::ToClient)
     }
 

@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use swiftwater::paths::{
-    AddressFamilies, InterfaceAddress, LocalEnd, PathAction, PathPlanner, PathPolicy, PathRule,
-    is_possible_pair,
+    AccessTechnology, AddressFamilies, InterfaceAddress, LocalEnd, PathAction, PathPlanner,
+    PathPolicy, PathRule, TechnologyOrder, is_possible_pair,
 };
 use swiftwater::quic::policy::{PathPreference, PathStatus};
 use swiftwater::units::{Instant, PathId};
@@ -273,4 +273,69 @@ fn pairs_need_one_family_and_one_scope() {
     for (local, remote) in impossible {
         assert!(!is_possible_pair(local, remote), "{local} {remote}");
     }
+}
+
+/// Wi-Fi, then LTE on `wwan0`.
+fn by_technology(cellular: AccessTechnology) -> PathPolicy {
+    PathPolicy::new([
+        of_interface("wlan0").over(AccessTechnology::WiFi),
+        of_interface("wwan0").over(cellular),
+        of_address("192.0.2.77"),
+    ])
+}
+
+#[test]
+fn the_best_access_technology_opens_first() {
+    let first = |policy: &PathPolicy, order: &TechnologyOrder| {
+        let policy = policy.clone().ordered_by(order);
+        policy.first_local(address(SERVER), &wifi_and_lte())
+    };
+    let at_port_0 = |text: &str| Some(SocketAddr::new(ip(text), 0));
+    let table = TechnologyOrder::default();
+    let lte = by_technology(AccessTechnology::Lte);
+    assert_eq!(first(&lte, &table), at_port_0(WIFI));
+    for better in [
+        AccessTechnology::FiveGStandalone,
+        AccessTechnology::FiveGNonStandalone,
+    ] {
+        assert_eq!(first(&by_technology(better), &table), at_port_0(LTE));
+    }
+    // Another table, as for another country.
+    let lte_first = TechnologyOrder::new([AccessTechnology::Lte, AccessTechnology::WiFi]);
+    assert_eq!(first(&lte, &lte_first), at_port_0(LTE));
+    let unnamed = TechnologyOrder::new([]);
+    assert_eq!(first(&lte, &unnamed), at_port_0(WIFI), "as the rules come");
+}
+
+#[test]
+fn backups_and_unknown_technologies_open_last() {
+    let mut policy = by_technology(AccessTechnology::FiveGStandalone);
+    policy.rules[1].preference.status = PathStatus::Backup;
+    policy.rules.swap(0, 2);
+    let ordered = policy.ordered_by(&TechnologyOrder::default());
+    let technologies: Vec<_> = ordered.rules.iter().map(|rule| rule.technology).collect();
+    let wanted = [
+        Some(AccessTechnology::WiFi),
+        None,
+        Some(AccessTechnology::FiveGStandalone),
+    ];
+    assert_eq!(technologies, wanted);
+}
+
+#[test]
+fn the_first_path_starts_where_the_server_can_be_reached() {
+    let first = |policy: PathPolicy, remote: &str, interfaces: &[InterfaceAddress]| {
+        policy.first_local(address(remote), interfaces)
+    };
+    let policy = || by_technology(AccessTechnology::Lte);
+    let all = wifi_and_lte();
+    let v6 = first(policy(), SERVER_V6, &all);
+    assert_eq!(v6, Some(SocketAddr::new(ip(WIFI_V6), 0)));
+    let lte_only = [interface("wwan0", LTE)];
+    let at_lte = Some(SocketAddr::new(ip(LTE), 0));
+    assert_eq!(first(policy(), SERVER, &lte_only), at_lte);
+    assert_eq!(first(policy(), SERVER_V6, &lte_only), None);
+    let mut elsewhere = policy();
+    elsewhere.rules[0].remote = Some(address(SERVER_V6));
+    assert_eq!(first(elsewhere, SERVER, &all), at_lte);
 }

@@ -1,6 +1,10 @@
 //! Feedback policies, one file each, and their names: what player and sender tell each other
 //! ([`QoeSignal`](swiftwater_quic::policy::QoeSignal)).
 
+mod player;
+
+pub use player::{PlayerFeedback, PlayerFeedbackConfig};
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -54,6 +58,11 @@ impl Family for dyn FeedbackFactory {
             "chorus",
             "Chorus, the sender: how responses are divided among paths",
             ChorusFeedbackConfig::default(),
+        );
+        all.add(
+            "player",
+            "what a player has buffered, when it expects chunks, deadlines",
+            PlayerFeedbackConfig::default(),
         );
     }
 }

@@ -99,6 +99,10 @@ pub trait FeedbackPolicy: Send + fmt::Debug {
         false
     }
 
+    /// The peer accepts payloads of `size` bytes at most; told once, before [`FeedbackPolicy::poll`] is
+    /// asked.
+    fn on_peer_limit(&mut self, _size: usize) {}
+
     /// Appends what the peer is to be sent now. Asked before packets are written, when
     /// [`FeedbackPolicy::next_deadline`] has come and when the application gave new hints, but only
     /// of a peer that accepts feedback, and at most once per millisecond.

@@ -16,6 +16,7 @@ mod ack;
 mod feedback;
 mod hints;
 mod loss_judge;
+mod next_data;
 mod path_view;
 mod priority;
 mod qoe_signals;
@@ -32,6 +33,7 @@ pub use loss_judge::{
     FixedThresholds, LossCandidate, LossJudge, LossVerdict, ReorderingThresholds, RttSample,
     SpuriousLoss,
 };
+pub use next_data::NextData;
 pub use path_view::{PathPhase, PathPreference, PathStatus, PathView, PathViewBuilder, RateView};
 pub use priority::Priority;
 pub use qoe_signals::{

@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::Priority;
 use super::feedback::ReceivedFeedback;
 use super::hints::Hints;
+use super::next_data::NextData;
 use super::path_view::PathView;
 
 /// A stream range in flight, as its newest packet carries it.
@@ -40,6 +41,9 @@ pub struct OutstandingRange {
     pub deadline: Option<Instant>,
     /// Replicas of the range that were sent so far.
     pub copies: u32,
+    /// True if the application said of some of the data that they belong to the first video frame
+    /// ([`RangeHints::first_frame`](crate::RangeHints::first_frame)).
+    pub first_frame: bool,
 }
 
 impl OutstandingRange {
@@ -65,6 +69,7 @@ impl OutstandingRange {
             priority: Priority::default(),
             deadline: None,
             copies: 0,
+            first_frame: false,
         }
     }
 
@@ -100,6 +105,13 @@ impl OutstandingRange {
     #[must_use]
     pub fn copies(mut self, copies: u32) -> Self {
         self.copies = copies;
+        self
+    }
+
+    /// Sets [`OutstandingRange::first_frame`].
+    #[must_use]
+    pub fn first_frame(mut self, first_frame: bool) -> Self {
+        self.first_frame = first_frame;
         self
     }
 
@@ -443,6 +455,10 @@ pub trait Reinjector: Send + fmt::Debug {
     /// Stream bytes that wait to be sent for the first time, over all streams and paths; reported
     /// before each [`Reinjector::reinject`].
     fn on_unsent_data(&mut self, _now: Instant, _waiting: ByteCount) {}
+
+    /// The stream data that leave next, lost or new, if any wait; reported before each
+    /// [`Reinjector::reinject`]. What waits behind them is as urgent or less.
+    fn on_next_data(&mut self, _now: Instant, _next: Option<NextData>) {}
 
     /// Appends ranges to send again to `out`. `outstanding` walks the ranges in flight, oldest
     /// first.

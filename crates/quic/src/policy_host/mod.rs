@@ -22,8 +22,8 @@ use crate::lazy_box::LazyBox;
 use crate::observe::Observation;
 use crate::path::{LossFacts, PathSet, PathState};
 use crate::policy::{
-    AckPolicy, CopyDemand, Hints, Occasion, OutstandingRange, PacketFate, PacketOutcome, PathView,
-    ReceivedFeedback, Reinjection, Reinjector, Rejection, RejectionReason, Scheduler,
+    AckPolicy, CopyDemand, Hints, NextData, Occasion, OutstandingRange, PacketFate, PacketOutcome,
+    PathView, ReceivedFeedback, Reinjection, Reinjector, Rejection, RejectionReason, Scheduler,
 };
 use crate::streams::{RepairEvent, Streams};
 
@@ -198,6 +198,10 @@ impl PolicyHost {
         let unsent =
             (streams.pending_bytes()).saturating_sub(streams.pending_retransmission_bytes());
         self.reinjector.on_unsent_data(now, ByteCount::new(unsent));
+        let next = streams
+            .next_demand()
+            .map(|next| NextData::new(next.stream, next.priority).first_frame(next.first_frame));
+        self.reinjector.on_next_data(now, next);
         self.reinjector
             .reinject(now, occasion, &mut outstanding, views, hints, asked);
         self.queue_reinjections(now, paths, monitor);
@@ -380,7 +384,8 @@ fn outstanding_ranges<'a>(
                     .retransmission(sent.retransmission)
                     .priority(hints.priority.unwrap_or_default())
                     .deadline(hints.deadline)
-                    .copies(streams.replicas_of(id, range)),
+                    .copies(streams.replicas_of(id, range))
+                    .first_frame(hints.first_frame),
             )
         }
         _ => None,

@@ -31,6 +31,8 @@ pub(crate) struct StreamDemand {
     pub(crate) priority: Priority,
     /// When the receiver has no use for them any more.
     pub(crate) deadline: Option<Instant>,
+    /// Some of them belong to the first video frame.
+    pub(crate) first_frame: bool,
 }
 
 impl Streams {
@@ -64,6 +66,7 @@ impl Streams {
             stream,
             priority: hints.priority.unwrap_or_default(),
             deadline: hints.deadline,
+            first_frame: hints.first_frame,
         })
     }
 

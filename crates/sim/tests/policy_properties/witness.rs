@@ -9,9 +9,9 @@ use std::time::Duration;
 use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::observe::{Observation, Observer, ObserverFactory, Purpose, SentFrame};
 use swiftwater_quic::policy::{
-    AckPolicy, ConfigureError, FeedbackPolicy, Hints, LossJudge, Occasion, OutstandingRange,
-    PacketFate, PacketOutcome, PathView, PolicyFactory, ReceivedFeedback, Reinjection, Reinjector,
-    ReinjectorReport, Rejection, ReorderingThresholds, Repair, Scheduler,
+    AckPolicy, ConfigureError, FeedbackPolicy, Hints, LossJudge, NextData, Occasion,
+    OutstandingRange, PacketFate, PacketOutcome, PathView, PolicyFactory, ReceivedFeedback,
+    Reinjection, Reinjector, ReinjectorReport, Rejection, ReorderingThresholds, Repair, Scheduler,
 };
 use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, Side, StreamId};
 
@@ -317,6 +317,10 @@ impl Reinjector for Listener {
 
     fn on_unsent_data(&mut self, now: Instant, waiting: ByteCount) {
         self.inner.on_unsent_data(now, waiting);
+    }
+
+    fn on_next_data(&mut self, now: Instant, next: Option<NextData>) {
+        self.inner.on_next_data(now, next);
     }
 
     fn reinject(

@@ -242,7 +242,7 @@ impl RuleState {
 }
 
 /// The addresses from which a path of `rule` may start now.
-fn locals(
+pub(super) fn locals(
     rule: &PathRule,
     policy: &PathPolicy,
     interfaces: &[InterfaceAddress],

@@ -5,6 +5,11 @@ use std::time::Duration;
 
 use swiftwater_quic::policy::{PathPreference, PathStatus};
 
+use super::addresses::is_possible_pair;
+use super::interfaces::InterfaceAddress;
+use super::planner::locals;
+use super::technology::{AccessTechnology, TechnologyOrder};
+
 /// Where a path starts.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum LocalEnd {
@@ -25,6 +30,8 @@ pub struct PathRule {
     /// The server's address on this path; `None` takes the one that the connection was made to, or another
     /// known one of the family that is needed.
     pub remote: Option<SocketAddr>,
+    /// What the local end is connected by, if it is known; for [`PathPolicy::ordered_by`].
+    pub technology: Option<AccessTechnology>,
 }
 
 impl PathRule {
@@ -34,7 +41,15 @@ impl PathRule {
             local,
             preference: PathPreference::default(),
             remote: None,
+            technology: None,
         }
+    }
+
+    /// The same, with what the local end is connected by.
+    #[must_use]
+    pub fn over(mut self, technology: AccessTechnology) -> Self {
+        self.technology = Some(technology);
+        self
     }
 
     /// The same, for data only while no other path works.
@@ -122,5 +137,29 @@ impl PathPolicy {
             rules: rules.into_iter().collect(),
             ..Self::default()
         }
+    }
+
+    /// The same with the rules in the order in which their access technologies come in `order`, backups behind all
+    /// others. Rules of one place stay in their order.
+    #[must_use]
+    pub fn ordered_by(mut self, order: &TechnologyOrder) -> Self {
+        self.rules.sort_by_key(|rule| {
+            let is_backup = rule.preference.status == PathStatus::Backup;
+            (is_backup, order.place(rule.technology))
+        });
+        self
+    }
+
+    /// The address to bind for a connection to `remote`, so that its first path is that of the first rule which has
+    /// an address now; port 0. `None` if no rule has one from which `remote` can be reached.
+    pub fn first_local(
+        &self,
+        remote: SocketAddr,
+        interfaces: &[InterfaceAddress],
+    ) -> Option<SocketAddr> {
+        let starts_at = |rule: &&PathRule| rule.remote.is_none_or(|to| to == remote);
+        let rules = self.rules.iter().filter(starts_at);
+        let mut locals = rules.flat_map(|rule| locals(rule, self, interfaces));
+        locals.find(|local| is_possible_pair(*local, remote))
     }
 }

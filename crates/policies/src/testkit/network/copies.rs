@@ -1,7 +1,9 @@
 //! The re-injector under test: when it is asked, and the copies that it asked for.
 
+use swiftwater_quic::Priority;
 use swiftwater_quic::policy::{
-    CopyDemand, Hints, Occasion, OutstandingRange, Rank, Reinjection, Rejection, RejectionReason,
+    CopyDemand, Hints, NextData, Occasion, OutstandingRange, Rank, Reinjection, Rejection,
+    RejectionReason,
 };
 use swiftwater_units::{ByteCount, PacketNumber, PathId};
 
@@ -25,6 +27,7 @@ impl Network {
         let mut outstanding = self.outstanding();
         outstanding.sort_by_key(|range| range.sent_at);
         let mut out = Vec::new();
+        self.report_waiting();
         self.reinjector.reinject(
             self.now,
             occasion,
@@ -41,6 +44,18 @@ impl Network {
             self.report.invalid_decisions += rejections.len() as u64;
             self.reinjector.on_rejected(self.now, &rejections);
         }
+    }
+
+    /// Tells the re-injector what waits to be sent.
+    fn report_waiting(&mut self) {
+        let new = self.cells[self.unsent..].iter();
+        let new = new.map(|cell| u64::from(cell.len)).sum();
+        self.reinjector
+            .on_unsent_data(self.now, ByteCount::new(new));
+        let waits = new > 0 || !self.retransmissions.is_empty();
+        let next = NextData::new(self.data_range(0).stream, Priority::default());
+        self.reinjector
+            .on_next_data(self.now, waits.then_some(next));
     }
 
     fn outstanding(&self) -> Vec<OutstandingRange> {
