@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 use support::{Site, failed, succeeded, swiftwater};
 
@@ -23,8 +25,12 @@ impl Video {
         let mut files = vec![("low.mp4".to_owned(), vec![1; 500 + segments * 10_000])];
         for segment in 0..segments {
             let offset = 500 + segment * 10_000;
-            low += &format!("#EXTINF:0.5,\n#EXT-X-BYTERANGE:10000@{offset}\nlow.mp4\n");
-            high += &format!("#EXTINF:0.5,\nhigh-{segment}.m4s\n");
+            writeln!(
+                low,
+                "#EXTINF:0.5,\n#EXT-X-BYTERANGE:10000@{offset}\nlow.mp4"
+            )
+            .unwrap();
+            writeln!(high, "#EXTINF:0.5,\nhigh-{segment}.m4s").unwrap();
             files.push((format!("high-{segment}.m4s"), vec![2; 100_000]));
         }
         low += "#EXT-X-ENDLIST\n";
