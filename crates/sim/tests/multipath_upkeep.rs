@@ -239,7 +239,9 @@ fn a_path_that_the_system_cannot_send_on_is_avoided_at_once() {
     let run = |reports: u32| {
         let builder = paths::builder(link(20, 40));
         let (mut pair, second) = paths::with_two_paths(builder, link(20, 5));
-        pair.advance(secs(1));
+        // A path that was idle for long isn't preferred.
+        let recent = pair.start_transfer(100_000, Direction::ToServer);
+        assert!(pair.run_until(|pair| pair.transfer_report(recent).verified));
         paths::kill(&mut pair, second);
         let (start, before) = (pair.now(), sent_on(&pair, Side::Client, SECOND));
         for _ in 0..reports {
