@@ -8,8 +8,9 @@
 
 use std::time::Duration;
 
+use swiftwater_policies::SchedulerCatalogue;
 use swiftwater_policies::schedulers::{
-    MinRtt, MinRttConfig, SchedulerCatalogue, SchedulerFactory, Weighted, WeightedConfig,
+    MinRtt, MinRttConfig, SchedulerFactory, Weighted, WeightedConfig,
 };
 use swiftwater_policies::testkit::{Network, ScriptedPath};
 use swiftwater_quic::policy::{Demand, PathDecision, PathView, Scheduler};

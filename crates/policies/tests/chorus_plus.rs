@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use swiftwater_policies::reinjector_by_name;
-use swiftwater_policies::schedulers::scheduler_by_name;
+use swiftwater_policies::scheduler_by_name;
 use swiftwater_quic::Priority;
 use swiftwater_quic::policy::{
     ChunkExpectation, Demand, Hints, Occasion, OutstandingRange, PathChoice, PathDecision,

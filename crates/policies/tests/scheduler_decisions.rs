@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use swiftwater_policies::schedulers::{PathCapacity, finish_time, scheduler_by_name};
+use swiftwater_policies::scheduler_by_name;
+use swiftwater_policies::schedulers::{PathCapacity, finish_time};
 use swiftwater_quic::policy::{
     CopyDemand, Demand, PathChoice, PathDecision, PathStatus, PathView, PathViewBuilder, Scheduler,
 };

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use swiftwater_policies::schedulers::scheduler_by_name;
+use swiftwater_policies::scheduler_by_name;
 use swiftwater_quic::policy::{Demand, PathDecision, PathView};
 use swiftwater_units::{ByteCount, Instant, PathId};
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use swiftwater_policies::SchedulerCatalogue;
-use swiftwater_policies::schedulers::{PathCapacity, finish_time, scheduler_by_name};
+use swiftwater_policies::scheduler_by_name;
+use swiftwater_policies::schedulers::{PathCapacity, finish_time};
 use swiftwater_quic::policy::{
     CopyDemand, Demand, PathChoice, PathDecision, PathPhase, PathStatus, PathView,
 };

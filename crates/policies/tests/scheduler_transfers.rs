@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use swiftwater_policies::schedulers::scheduler_by_name;
+use swiftwater_policies::scheduler_by_name;
 use swiftwater_policies::testkit::{Network, ScriptedPath, TransferReport};
 use swiftwater_policies::{Policies, reinjector_by_name};
 use swiftwater_quic::policy::PolicyFactory;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use swiftwater_policies::reinjector_by_name;
-use swiftwater_policies::schedulers::scheduler_by_name;
+use swiftwater_policies::scheduler_by_name;
 use swiftwater_policies::testkit::{Network, ScriptedPath, TransferReport};
 use swiftwater_quic::policy::{
     Hints, Occasion, OutstandingRange, PathChoice, PathStatus, PathView, Rank, Reinjection,

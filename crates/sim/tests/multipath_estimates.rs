@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use swiftwater_policies::Policies;
-use swiftwater_policies::schedulers::SchedulerCatalogue;
+use swiftwater_policies::SchedulerCatalogue;
 use swiftwater_quic::{MultipathConfig, PathAddress, TransportConfig};
 use swiftwater_sim::{Direction, Pair};
 use swiftwater_units::{PathId, Side};

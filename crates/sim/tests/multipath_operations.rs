@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_policies::Policies;
-use swiftwater_policies::schedulers::SchedulerCatalogue;
+use swiftwater_policies::SchedulerCatalogue;
 use swiftwater_quic::policy::{PathPreference, PathStatus};
 use swiftwater_quic::{MultipathConfig, MultipathVersions, PathAddress, TransportConfig};
 use swiftwater_sim::{Attachment, Direction, OldAddress, Pair, TransferId, Verdict};

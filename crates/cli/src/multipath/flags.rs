@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use swiftwater::paths::{LocalEnd, PathAction, PathPlanner, PathPolicy, interface_addresses};
-use swiftwater::policies::schedulers::scheduler_by_name;
+use swiftwater::policies::scheduler_by_name;
 use swiftwater::policies::{FeedbackCatalogue, SchedulerCatalogue};
 use swiftwater::units::Instant;
 use swiftwater::{Builder, ClientBuilder, MultipathConfig, MultipathVersions};

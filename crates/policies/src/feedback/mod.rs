@@ -1,5 +1,6 @@
-//! Feedback policies, one file each, and their names: what player and sender tell each other
-//! ([`QoeSignal`](swiftwater_quic::policy::QoeSignal)).
+//! Feedback policies, one file each: what player and sender tell each other
+//! ([`QoeSignal`](swiftwater_quic::policy::QoeSignal)). That of Chorus is in [`chorus`](crate::chorus), their names are
+//! in [`FeedbackCatalogue`](crate::FeedbackCatalogue).
 
 mod player;
 
@@ -9,18 +10,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use swiftwater_quic::policy::{FeedbackPolicy, NoFeedback};
-use swiftwater_tunable::{Catalogue, Family, MadeFrom, Parameter, ParameterError, Tunable};
-
-use crate::chorus::ChorusFeedbackConfig;
+use swiftwater_tunable::{MadeFrom, Parameter, ParameterError, Tunable};
 
 /// Makes feedback policies of one system. Implemented by their configuration.
 pub trait FeedbackFactory: Send + Sync + fmt::Debug {
     /// One for a new connection.
     fn feedback(&self) -> Box<dyn FeedbackPolicy>;
 }
-
-/// Feedback policies by name.
-pub type FeedbackCatalogue = Catalogue<dyn FeedbackFactory>;
 
 /// No feedback.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,24 +41,5 @@ impl Tunable for Silent {
 impl<C: FeedbackFactory + 'static> MadeFrom<C> for dyn FeedbackFactory {
     fn made_from(config: C) -> Arc<Self> {
         Arc::new(config)
-    }
-}
-
-impl Family for dyn FeedbackFactory {
-    const KIND: &'static str = "feedback policy";
-
-    /// Every feedback policy of this crate; a new one adds its line here.
-    fn add_standard(all: &mut FeedbackCatalogue) {
-        all.add("none", "no feedback", Silent);
-        all.add(
-            "chorus",
-            "Chorus, the sender: how responses are divided among paths",
-            ChorusFeedbackConfig::default(),
-        );
-        all.add(
-            "player",
-            "what a player has buffered, when it expects chunks, deadlines",
-            PlayerFeedbackConfig::default(),
-        );
     }
 }

@@ -1,4 +1,5 @@
-//! Packet schedulers, one file each, and their names.
+//! Packet schedulers, one file each. That of Chorus is in [`chorus`](crate::chorus), their names are in
+//! [`SchedulerCatalogue`](crate::SchedulerCatalogue).
 //!
 //! | name | the next datagram goes to | waits although a path has room |
 //! |---|---|---|
@@ -46,26 +47,19 @@ pub use redundant::{RedundantScheduler, RedundantSchedulerConfig};
 pub use round_robin::{RoundRobin, RoundRobinConfig};
 pub use weighted::{Weighted, WeightedConfig};
 
-use crate::chorus::{ChorusPlusSchedulerConfig, ChorusSchedulerConfig};
-
 use self::waiting::{blocked, has_room, wait_for};
 
 use std::fmt;
 use std::sync::Arc;
 
 use swiftwater_quic::policy::{Scheduler, SinglePath};
-use swiftwater_tunable::{
-    Catalogue, Family, MadeFrom, Parameter, ParameterError, Tunable, UnknownEntry,
-};
+use swiftwater_tunable::{MadeFrom, Parameter, ParameterError, Tunable};
 
 /// Makes schedulers of one kind. Implemented by their configuration.
 pub trait SchedulerFactory: Send + Sync + fmt::Debug {
     /// One for a new connection.
     fn scheduler(&self) -> Box<dyn Scheduler>;
 }
-
-/// Schedulers by name.
-pub type SchedulerCatalogue = Catalogue<dyn SchedulerFactory>;
 
 /// The first path, always: what a connection without multipath needs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,65 +85,4 @@ impl<C: SchedulerFactory + 'static> MadeFrom<C> for dyn SchedulerFactory {
     fn made_from(config: C) -> Arc<Self> {
         Arc::new(config)
     }
-}
-
-impl Family for dyn SchedulerFactory {
-    const KIND: &'static str = "scheduler";
-
-    /// Every scheduler of this crate; a new one adds its line here.
-    fn add_standard(all: &mut SchedulerCatalogue) {
-        all.add("first-path", "the first path, always", FirstPath);
-        all.add(
-            "min-rtt",
-            "the path with the least smoothed RTT that has room, by performance class",
-            MinRttConfig::default(),
-        );
-        all.add(
-            "round-robin",
-            "all paths with room, in equal shares",
-            RoundRobinConfig::default(),
-        );
-        all.add(
-            "weighted",
-            "all paths in proportion to their rates, so that they finish together",
-            WeightedConfig::default(),
-        );
-        all.add(
-            "ecf",
-            "Earliest Completion First (CoNEXT 2017)",
-            EcfConfig::default(),
-        );
-        all.add(
-            "blest",
-            "blocking estimation (Networking 2016)",
-            BlestConfig::default(),
-        );
-        all.add(
-            "chorus",
-            "Chorus (MobiCom 2024): parts of a response of known size, else the least RTT",
-            ChorusSchedulerConfig::default(),
-        );
-        all.add(
-            "chorus+",
-            "`weighted`, with the whole of a response of known size in view",
-            ChorusPlusSchedulerConfig::default(),
-        );
-        all.add(
-            "redundant",
-            "with the recovery policy `redundant`: every path carries all data",
-            RedundantSchedulerConfig::default(),
-        );
-        all.add(
-            "backup",
-            "the cheapest path, another only while it fails",
-            BackupConfig::default(),
-        );
-    }
-}
-
-/// The scheduler of this crate that `specification` describes, for one connection.
-pub fn scheduler_by_name(specification: &str) -> Result<Box<dyn Scheduler>, UnknownEntry> {
-    SchedulerCatalogue::standard()
-        .get(specification)
-        .map(|factory| factory.scheduler())
 }

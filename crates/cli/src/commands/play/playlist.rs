@@ -222,10 +222,13 @@ mod tests {
         let rates: Vec<_> = variants.iter().map(|v| v.rendition.rate.as_bps()).collect();
         assert_eq!(rates, [1_000_000, 2_500_000]);
         assert_eq!(variants[0].rendition.height, Some(360));
-        assert_eq!(variants[0].playlist.to_string(), "https://host/low.m3u8");
+        assert_eq!(
+            variants[0].playlist.to_string(),
+            "https://host:443/low.m3u8"
+        );
         assert_eq!(
             variants[1].playlist.to_string(),
-            "https://host/video/mid/index.m3u8"
+            "https://host:443/video/mid/index.m3u8"
         );
     }
 
