@@ -60,6 +60,11 @@ fn offered_bits(flow: &FlowSpec, seconds: f64) -> f64 {
             let rate = source.mean_rate().unwrap_or(UNKNOWN_VIDEO);
             rate.as_bps() as f64 * seconds * count
         }
+        App::ChunkedVideo(spec) => {
+            let top = spec.ladder.rate(spec.ladder.top());
+            top.as_bps() as f64 * seconds * count
+        }
+        App::ShortVideo(spec) => spec.feed.rate.1.as_bps() as f64 * seconds * count,
         App::OnOff { rate, .. } => rate.map_or(0.0, |rate| rate.as_bps() as f64) * seconds * count,
         App::Poisson {
             sizes,

@@ -13,8 +13,8 @@ use super::flows::Sizes;
 use super::reader::{LONGEST, Reader};
 use super::setup::{App, SizeDistribution, Spread};
 use super::tree::Value;
-use super::video;
 use super::{session, sizes};
+use super::{streaming, video};
 
 /// Most bytes of one transfer, 1 PB.
 const MAX_BYTES: u64 = 1_000_000_000_000_000;
@@ -34,7 +34,7 @@ pub(super) struct Place<'a> {
 type ReadApp = fn(&Reader<'_>, &Place<'_>) -> Read<App>;
 
 /// The applications: name, keys, parser.
-const APPS: [(&str, &[&str], ReadApp); 9] = [
+const APPS: [(&str, &[&str], ReadApp); 11] = [
     ("bulk", &[], |_, _| Ok(App::Bulk)),
     ("transfer", &["bytes"], transfer),
     ("requests", &["bytes", "pause"], requests),
@@ -55,6 +55,12 @@ const APPS: [(&str, &[&str], ReadApp); 9] = [
     }),
     ("video", video::KEYS, |row, _| {
         video::read(row).map(App::Video)
+    }),
+    ("chunked-video", streaming::CHUNKED_KEYS, |row, _| {
+        streaming::read_chunked(row).map(App::ChunkedVideo)
+    }),
+    ("short-video", streaming::SHORT_KEYS, |row, _| {
+        streaming::read_short(row).map(App::ShortVideo)
     }),
 ];
 

@@ -49,7 +49,8 @@ impl Fingerprint {
         // A chain of links has the digest that it had before there were links in parallel.
         let setup = setup
             .replace(", parallel: None", "")
-            .replace(", paths: None", "");
+            .replace(", paths: None", "")
+            .replace(", feedback: None", "");
         self.add(&format!("{:?} {setup} {traces}", case.labels));
     }
 

@@ -16,7 +16,8 @@ use super::links::read_name;
 use super::paths;
 use super::reader::{LONGEST, Reader};
 use super::run::RunSettings;
-use super::setup::{App, FlowPaths, FlowSpec, LinkSpec, TransportSpec};
+use super::setup::{App, FeedbackPolicies, FlowPaths, FlowSpec, LinkSpec, TransportSpec};
+use super::streaming;
 
 const KEYS: [&str; 22] = [
     "name",
@@ -161,6 +162,7 @@ fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec
     if several && matches!(app, App::Poisson { .. }) {
         return Err(row.fault("paths", "flows with random arrivals have one path"));
     }
+    let feedback = streaming::read_feedback(row, &app, &world.options.feedback)?;
     let long = Duration::ZERO..=LONGEST;
     let flow = FlowSpec {
         name,
@@ -177,8 +179,9 @@ fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec
         extra_rtt: row.duration("extra_rtt", long)?.unwrap_or_default(),
         controller: controller(row, &app, &world.options.catalogue)?,
         controller_text: row.text("cc")?,
-        recovery: recovery(row, paths.as_ref(), world.options)?,
+        recovery: recovery(row, paths.as_ref(), feedback.as_ref(), world.options)?,
         recovery_text: row.string("recovery")?.unwrap_or(ARQ).trim().to_owned(),
+        feedback,
         transport: match app {
             // It has no pacing switch; its `pacing` is a rate.
             App::Session(_) => TransportSpec::default(),
@@ -242,6 +245,7 @@ fn controller(
 fn recovery(
     row: &Reader<'_>,
     paths: Option<&FlowPaths>,
+    feedback: Option<&FeedbackPolicies>,
     options: &LoadOptions,
 ) -> Read<Arc<dyn PolicyFactory>> {
     let reinjector = (options.policies)
@@ -253,6 +257,9 @@ fn recovery(
             .get(&paths.scheduler_text)
             .map_err(|error| row.fault("scheduler", error.to_string()))?;
         policies = policies.with_scheduler(scheduler);
+    }
+    if let Some(feedback) = feedback {
+        policies = policies.with_feedback(Arc::clone(&feedback.server));
     }
     Ok(Arc::new(policies))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use include_dir::{Dir, include_dir};
 use swiftwater_congestion::ControllerCatalogue;
-use swiftwater_policies::{ReinjectorCatalogue, SchedulerCatalogue};
+use swiftwater_policies::{FeedbackCatalogue, ReinjectorCatalogue, SchedulerCatalogue};
 use toml::de::{DeTable, DeValue};
 
 use super::Experiment;
@@ -35,6 +35,8 @@ pub struct LoadOptions {
     pub policies: ReinjectorCatalogue,
     /// Schedulers for `scheduler`. Default: those of `swiftwater_policies`.
     pub schedulers: SchedulerCatalogue,
+    /// Feedback policies for `feedback` and `viewer_feedback`. Default: those of `swiftwater_policies`.
+    pub feedback: FeedbackCatalogue,
     /// The folder that `trace` refers to.
     pub traces: Option<PathBuf>,
     /// Values that override those of the file and of `[quick]`: of an axis (`buffer`, `1bdp,2bdp`;
@@ -54,6 +56,7 @@ impl Default for LoadOptions {
             catalogue: ControllerCatalogue::standard(),
             policies: ReinjectorCatalogue::standard(),
             schedulers: SchedulerCatalogue::standard(),
+            feedback: FeedbackCatalogue::standard(),
             traces: None,
             set: Vec::new(),
             repeats: None,

@@ -33,6 +33,7 @@ mod selection;
 mod session;
 mod setup;
 mod sizes;
+mod streaming;
 mod substitute;
 mod summary_table;
 mod sweep;
@@ -52,9 +53,10 @@ pub use library::{Library, LoadOptions};
 pub use selected::Selected;
 pub use session::SessionSetup;
 pub use setup::{
-    App, FlowPaths, FlowSpec, LinkChange, LinkFault, LinkSpec, Parallel, Setup, SizeDistribution,
-    Spread, TransportSpec, UnknownSize,
+    App, FeedbackPolicies, FlowPaths, FlowSpec, LinkChange, LinkFault, LinkSpec, Parallel, Setup,
+    SizeDistribution, Spread, TransportSpec, UnknownSize,
 };
+pub use streaming::{ChunkedVideoSpec, ShortVideoSpec};
 pub use summary_table::{SummaryTable, TableColumn};
 pub use traces::UsedTrace;
 pub use video::{VideoMode, VideoSpec};

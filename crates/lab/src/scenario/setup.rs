@@ -13,12 +13,14 @@ use std::time::Duration;
 
 use swiftwater_congestion::{ControllerFactory, CouplingRule};
 use swiftwater_link::LinkConfig;
+use swiftwater_policies::FeedbackFactory;
 use swiftwater_quic::policy::PolicyFactory;
 use swiftwater_sim::Cipher;
 use swiftwater_units::{Bandwidth, ByteCount};
 use thiserror::Error;
 
 use super::session::SessionSetup;
+use super::streaming::{ChunkedVideoSpec, ShortVideoSpec};
 use super::video::VideoSpec;
 
 /// All parameters of one run except its seed.
@@ -177,12 +179,23 @@ pub struct FlowSpec {
     pub recovery: Arc<dyn PolicyFactory>,
     /// As written in the scenario.
     pub recovery_text: String,
+    /// Feedback policies of both ends, of video on demand only.
+    pub feedback: Option<FeedbackPolicies>,
     /// The transport's settings.
     pub transport: TransportSpec,
     /// The application.
     pub app: App,
     /// Its paths, if links are in parallel. `enter` and `exit` are then the routers of the first one.
     pub paths: Option<FlowPaths>,
+}
+
+/// What the policies of the two ends of video on demand say to each other.
+#[derive(Clone, Debug)]
+pub struct FeedbackPolicies {
+    /// Of the server; [`FlowSpec::recovery`] includes it.
+    pub server: Arc<dyn FeedbackFactory>,
+    /// Of the viewer.
+    pub viewer: Arc<dyn FeedbackFactory>,
 }
 
 /// Transport settings of a scenario; `None` is the transport's default.
@@ -261,6 +274,11 @@ pub enum App {
     /// Live video, frame by frame: each member is a viewer at the exit, which opens the connection
     /// and sends a request, and a separate server at the entry, which encodes from then on.
     Video(VideoSpec),
+    /// Video on demand at adaptive bitrates: each member is a viewer at the exit, and a separate server
+    /// at the entry.
+    ChunkedVideo(ChunkedVideoSpec),
+    /// A feed of short videos: members as in [`App::ChunkedVideo`].
+    ShortVideo(ShortVideoSpec),
     /// Live video over datagrams, with a loss protection scheme. It is the only flow, from router 0
     /// over the only link, without hosts and access links.
     Session(SessionSetup),

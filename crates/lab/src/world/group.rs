@@ -22,8 +22,9 @@ use swiftwater_units::{Bandwidth, Instant, Side};
 
 use super::RunError;
 use super::arrivals::{bursts, poisson, up_to};
-use super::measures::VideoFacts;
+use super::measures::{StreamingViewing, VideoFacts};
 use super::recovery_log::RepairLog;
+use super::streaming::{Player, StreamingServer, StreamingViewer};
 use super::topology::{Attached, Topology};
 use super::transport;
 use super::video::{VideoServer, VideoViewer, viewing};
@@ -93,7 +94,8 @@ impl<'a> Builder<'a> {
         };
         let mut transport = transport::config(setup, spec);
         transport.observer = Some(Arc::new(group.repairs.clone()));
-        let configs = self.configs(transport);
+        let viewer = transport::of_viewer(spec, &transport);
+        let configs = self.configs(transport, viewer);
         if let App::Poisson { .. } = spec.app {
             self.add_poisson(topology, &mut group, &configs)?;
         } else {
@@ -104,11 +106,16 @@ impl<'a> Builder<'a> {
         Ok(group)
     }
 
-    fn configs(&self, transport: TransportConfig) -> (ClientConfig, Arc<ServerConfig>) {
+    /// Both ends have the same settings, unless a `viewer` has some of its own.
+    fn configs(
+        &self,
+        transport: TransportConfig,
+        viewer: Option<TransportConfig>,
+    ) -> (ClientConfig, Arc<ServerConfig>) {
         let transport = Arc::new(transport);
         let client = ClientConfig {
             crypto: self.crypto.0.clone(),
-            transport: transport.clone(),
+            transport: viewer.map_or_else(|| transport.clone(), Arc::new),
         };
         let server = ServerConfig {
             retry: RetryPolicy::Never,
@@ -209,7 +216,11 @@ impl<'a> Builder<'a> {
 /// The end of a connection that sends the data: for viewers the server.
 fn sender(app: &App) -> Side {
     match app {
-        App::Live { .. } | App::Video(_) | App::Requests { .. } => Side::Server,
+        App::Live { .. }
+        | App::Video(_)
+        | App::ChunkedVideo(_)
+        | App::ShortVideo(_)
+        | App::Requests { .. } => Side::Server,
         _ => Side::Client,
     }
 }
@@ -254,8 +265,9 @@ impl Group<'_> {
 
     /// Whether the group has an end: all transfers complete, or a stop time.
     pub(super) fn has_end(&self) -> bool {
-        match self.spec.app {
-            App::Transfer { .. } => true,
+        match &self.spec.app {
+            App::Transfer { .. } | App::ShortVideo(_) => true,
+            App::ChunkedVideo(spec) => spec.player.session.is_some() || self.spec.stop.is_some(),
             App::Poisson { limit, .. } => limit.is_some() || self.spec.stop.is_some(),
             _ => self.spec.stop.is_some(),
         }
@@ -265,6 +277,10 @@ impl Group<'_> {
     pub(super) fn is_over(&self, network: &Network) -> bool {
         match self.spec.app {
             App::Transfer { .. } | App::Poisson { .. } => self.ended(network) >= self.plan.len(),
+            App::ChunkedVideo(_) | App::ShortVideo(_) => self.receivers.iter().all(|host| {
+                let viewer = network.application::<StreamingViewer>(*host);
+                viewer.is_none_or(StreamingViewer::is_over)
+            }),
             _ => network.now() >= self.stop,
         }
     }
@@ -311,6 +327,9 @@ impl Group<'_> {
         if let Some(app) = network.application::<Requester>(host) {
             return app.bytes();
         }
+        if let Some(app) = network.application::<StreamingViewer>(host) {
+            return app.bytes();
+        }
         let app = network.application::<LiveViewer>(host);
         app.map_or(0, LiveViewer::bytes)
     }
@@ -346,10 +365,12 @@ impl Group<'_> {
             let viewer = network.application::<LiveViewer>(*host);
             let video = network.application::<VideoViewer>(*host);
             let requests = network.application::<Requester>(*host);
+            let streaming = network.application::<StreamingViewer>(*host);
             bulk.is_none_or(BulkReceiver::is_intact)
                 && transfers.is_none_or(TransferReceiver::is_intact)
                 && viewer.is_none_or(LiveViewer::is_intact)
                 && video.is_none_or(VideoViewer::is_intact)
+                && streaming.is_none_or(StreamingViewer::is_intact)
                 && requests.is_none_or(|app| {
                     let mut finished = app.exchanges().iter().filter(|each| each.finish.is_some());
                     finished.all(|each| each.verified)
@@ -391,6 +412,13 @@ impl Group<'_> {
             viewers,
             cost: cost(totals),
         })
+    }
+
+    /// Results of the viewers of video on demand so far.
+    pub(super) fn streaming(&self, network: &Network) -> Vec<StreamingViewing> {
+        let viewers = (self.receivers.iter())
+            .filter_map(|host| network.application::<StreamingViewer>(*host));
+        viewers.map(StreamingViewer::viewing).collect()
     }
 
     /// The open connections of a sender.
@@ -511,6 +539,18 @@ fn install_member(
             let source = video.source.open(rng.next_u64())?;
             let viewer = VideoViewer::new(client, ends.from, start);
             network.install(ends.sender, VideoServer::new(video, source));
+            network.install(ends.receiver, viewer.stop(stop));
+        }
+        App::ChunkedVideo(video) => {
+            let player = Player::Chunked(Box::new(video.player(rng.next_u64(), start)?));
+            let viewer = StreamingViewer::new(client, ends.from, start, player);
+            network.install(ends.sender, StreamingServer::new());
+            network.install(ends.receiver, viewer.stop(stop));
+        }
+        App::ShortVideo(feed) => {
+            let player = Player::Short(Box::new(feed.player(rng.next_u64(), start)?));
+            let viewer = StreamingViewer::new(client, ends.from, start, player);
+            network.install(ends.sender, StreamingServer::new());
             network.install(ends.receiver, viewer.stop(stop));
         }
         // There are no members of this kind.

@@ -2,7 +2,7 @@
 //!
 //! - [`measures`](mod@measures): the measures and their definitions.
 //! - The rest is private: routers, links and hosts (`topology`), the transport's settings (`transport`), live video (`video`,
-//!   and `session` with a driver of its own), the applications of a group of flows (`group`, `arrivals`), the sampling times
+//!   and `session` with a driver of its own), video on demand (`streaming`), the applications of a group of flows (`group`, `arrivals`), the sampling times
 //!   of a run (`run`), the sampled data (`sampling`) and the observed events (`recovery_log`).
 //!
 //! A run is only observed: sampling and recording never change which packets are sent.
@@ -17,6 +17,7 @@ mod recovery_log;
 mod run;
 mod sampling;
 mod session;
+mod streaming;
 mod topology;
 mod transport;
 mod video;
@@ -24,6 +25,7 @@ mod video;
 use swiftwater_media::apps::SimulateError;
 use swiftwater_media::protection::UnknownPolicy;
 use swiftwater_media::source::SourceError;
+use swiftwater_media::streaming::{ShortVideoError, VideoError};
 use swiftwater_sim::SimError;
 use thiserror::Error;
 
@@ -62,6 +64,12 @@ pub enum RunError {
     /// The scheme of a session can't be created.
     #[error(transparent)]
     Scheme(#[from] UnknownPolicy),
+    /// The chunks of a video can't be generated.
+    #[error(transparent)]
+    Video(#[from] VideoError),
+    /// The videos of a feed can't be generated.
+    #[error(transparent)]
+    Feed(#[from] ShortVideoError),
     /// A session is invalid.
     #[error(transparent)]
     Session(#[from] SimulateError),

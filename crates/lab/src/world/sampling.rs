@@ -106,6 +106,7 @@ impl GroupMeter {
             transfers,
             viewers,
             video: group.video(network, (begin, end), &totals),
+            streaming: group.streaming(network),
             session: None,
             stall_after: match group.spec.app {
                 App::Live { stall_after, .. } => stall_after,

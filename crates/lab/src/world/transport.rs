@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_link::Buffer;
+use swiftwater_policies::Policies;
 use swiftwater_quic::{MultipathConfig, TransportConfig};
 use swiftwater_units::{Bandwidth, ByteCount};
 
@@ -15,6 +16,9 @@ const UNKNOWN: ByteCount = ByteCount::new(64 << 20);
 
 /// Margin for jitter and reordering.
 const JITTER: ByteCount = ByteCount::new(1 << 20);
+
+/// Largest feedback of a peer's policies that video on demand accepts: that of the façade's `feedback`.
+const MAX_FEEDBACK: u8 = 64;
 
 /// Limit of concurrent video frames to a viewer, more than there will be.
 const MAX_FRAMES: u64 = 1 << 16;
@@ -70,7 +74,19 @@ pub(super) fn config(setup: &Setup, flow: &FlowSpec) -> TransportConfig {
     if let App::Video(_) = flow.app {
         transport.max_concurrent_uni_streams = MAX_FRAMES;
     }
+    if flow.feedback.is_some() {
+        transport.max_feedback_size = MAX_FEEDBACK;
+    }
     transport
+}
+
+/// Settings of the client of video on demand: as the server's, whose `transport` this is, but with the policies of a
+/// player. `None` for other applications.
+pub(super) fn of_viewer(flow: &FlowSpec, transport: &TransportConfig) -> Option<TransportConfig> {
+    let feedback = flow.feedback.as_ref()?;
+    let mut viewer = transport.clone();
+    viewer.policies = Arc::new(Policies::player().with_feedback(Arc::clone(&feedback.viewer)));
+    Some(viewer)
 }
 
 fn ends_by_itself(app: &App) -> bool {

@@ -13,6 +13,7 @@
 pub mod adaptation;
 mod buffer;
 mod chunked;
+mod division;
 mod error;
 mod ladder;
 pub mod predictor;
@@ -27,6 +28,7 @@ pub use chunked::{
     ChunkRecord, ChunkRequest, ChunkedConfig, ChunkedEvent, ChunkedPlayer, ChunkedReport,
     PredictionErrors,
 };
+pub use division::divide_by_path;
 pub use error::{LadderError, ShortVideoError, TableError, VideoError};
 pub use ladder::{Ladder, MAX_RENDITIONS, Rendition};
 pub use qoe::{Qoe, QoeWeights};

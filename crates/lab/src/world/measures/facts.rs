@@ -10,6 +10,7 @@ use super::paths::PathFacts;
 use super::repair::RepairFacts;
 use super::session::SessionFacts;
 use super::statistics::TimeMeter;
+use super::streaming::StreamingViewing;
 use super::video::VideoFacts;
 
 /// A whole run.
@@ -48,6 +49,8 @@ pub(in crate::world) struct GroupFacts {
     pub(in crate::world) transfers: Vec<Transfer>,
     pub(in crate::world) viewers: Vec<Viewing>,
     pub(in crate::world) video: Option<VideoFacts>,
+    /// Viewers of video on demand.
+    pub(in crate::world) streaming: Vec<StreamingViewing>,
     pub(in crate::world) session: Option<SessionFacts>,
     /// Least duration of a pause that is a stall.
     pub(in crate::world) stall_after: Duration,

@@ -102,6 +102,25 @@
 //! | `bwc_with_retransmissions` | bytes of redundancy and of retransmissions / bytes of frames sent for the first time, as computed by Hairpin's scripts |
 //! | `frame_delay_p50_ms`, `frame_delay_p95_ms`, `frame_delay_p99_ms`, `frame_delay_max_ms` | time from a frame's encoding until it was complete, percentiles by nearest rank; frames that were never complete are excluded |
 //!
+//! # Video on demand (`chunked-video`, `short-video`)
+//!
+//! Of all viewers of the group and of the whole run, warm-up included; a viewer who is still watching when the run ends
+//! counts with what there is. Percentiles are by nearest rank.
+//!
+//! | measure | definition |
+//! |---|---|
+//! | `first_frame_mean_ms`, `first_frame_p50_ms`, `first_frame_p99_ms` | time from the choice of a video to its first picture: mean and percentiles over videos. The handshake is part of the first one |
+//! | `stall_ms`, `stalls` | time stalled, and number of stalls, mean over viewers; the time before a video's first picture is no stall |
+//! | `rebuffer_rate` | time stalled / time played, sums over viewers (XLINK's measure) |
+//! | `requests` | complete requests: chunks of `chunked-video`, ranges of `short-video` |
+//! | `request_p50_ms`, `request_p95_ms`, `request_p99_ms`, `request_max_ms` | request completion time: from a request to the last byte of its response |
+//! | `copies_share` | stream bytes that the senders sent as copies of data in flight / stream bytes sent, retransmissions included, 0 to 1 |
+//! | `qoe` | `chunked-video`: sum over chunks of the nominal bitrate in Mbit/s, less 16 for each second of stall, less the sum of the changes of bitrate (Chorus, section 5.1); mean over viewers |
+//! | `bitrate_mbps`, `switching_mbps` | `chunked-video`: nominal bitrate, mean over chunks; change of bitrate from a chunk to the next, mean |
+//! | `prediction_error`, `overestimated_share` | `chunked-video`: error of the predicted throughput / throughput, mean of absolute values; share of the chunks whose throughput was below its prediction |
+//! | `videos_seen` | `short-video`: videos of which a picture was shown |
+//! | `unplayed_share` | `short-video`: bytes received of videos that were left, and not played / bytes received |
+//!
 //! # Sessions (`session`)
 //!
 //! Those of live video, and the ones below; none of links and of the whole run. Nothing is excluded
@@ -149,6 +168,7 @@ mod paths;
 mod repair;
 mod session;
 mod statistics;
+mod streaming;
 mod video;
 mod whole;
 
@@ -157,6 +177,7 @@ pub(super) use paths::PathFacts;
 pub(super) use repair::RepairFacts;
 pub(super) use session::SessionFacts;
 pub(super) use statistics::{TimeMeter, jain};
+pub(super) use streaming::StreamingViewing;
 pub(super) use video::{Missed, VideoFacts, VideoViewing};
 
 use crate::scenario::{App, FlowSpec, Setup};
@@ -166,11 +187,14 @@ type Column<T> = (&'static str, fn(&T) -> Option<f64>);
 
 /// The columns of a group of flows, in order.
 fn group_columns(flow: &FlowSpec) -> impl Iterator<Item = &'static Column<GroupFacts>> {
-    let parts: [&[_]; 4] = match flow.app {
+    let parts: [&[_]; 5] = match flow.app {
         // It has no connection.
-        App::Session(_) => [video::VIDEO, session::SESSION, &[], &[]],
-        App::Poisson { .. } => [group::EVERY, &[], group::TRANSFERS, repair::REPAIR],
-        _ => [group::EVERY, several(flow), own(&flow.app), repair::REPAIR],
+        App::Session(_) => [video::VIDEO, session::SESSION, &[], &[], &[]],
+        App::Poisson { .. } => [group::EVERY, &[], group::TRANSFERS, repair::REPAIR, &[]],
+        _ => {
+            let [own, special] = own(&flow.app);
+            [group::EVERY, several(flow), own, special, repair::REPAIR]
+        }
     };
     parts.into_iter().flatten()
 }
@@ -181,7 +205,7 @@ pub(crate) fn is_time_of_an_event(column: &str) -> bool {
     let name = column.rsplit('.').next().unwrap_or(column);
     matches!(
         name,
-        "convergence_s" | "startup_ms" | "start_mean_ms" | "start_p95_ms"
+        "convergence_s" | "startup_ms" | "start_mean_ms" | "start_p95_ms" | "first_frame_mean_ms"
     ) || name.starts_with("fct_")
 }
 
@@ -189,12 +213,14 @@ fn several(flow: &FlowSpec) -> &'static [Column<GroupFacts>] {
     if flow.count > 1 { group::SEVERAL } else { &[] }
 }
 
-fn own(app: &App) -> &'static [Column<GroupFacts>] {
+fn own(app: &App) -> [&'static [Column<GroupFacts>]; 2] {
     match app {
-        App::Transfer { .. } | App::Requests { .. } => group::TRANSFERS,
-        App::Live { .. } => group::LIVE,
-        App::Video(_) => video::VIDEO,
-        _ => &[],
+        App::Transfer { .. } | App::Requests { .. } => [group::TRANSFERS, &[]],
+        App::Live { .. } => [group::LIVE, &[]],
+        App::Video(_) => [video::VIDEO, &[]],
+        App::ChunkedVideo(_) => [streaming::STREAMING, streaming::ADAPTIVE],
+        App::ShortVideo(_) => [streaming::STREAMING, streaming::FEED],
+        _ => [&[], &[]],
     }
 }
 
