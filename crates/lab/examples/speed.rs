@@ -58,6 +58,7 @@ fn flow(controller: &str, app: App, count: u32) -> Result<FlowSpec, Box<dyn Erro
         controller_text: controller.to_owned(),
         recovery: std::sync::Arc::new(swiftwater_quic::policy::DefaultPolicies),
         recovery_text: "arq".to_owned(),
+        feedback: None,
         transport: TransportSpec::default(),
         app,
         paths: None,

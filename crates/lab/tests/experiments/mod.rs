@@ -85,6 +85,7 @@ pub(crate) fn setup(number: u32) -> Setup {
         controller_text: "cubic".to_owned(),
         recovery: std::sync::Arc::new(swiftwater_quic::policy::DefaultPolicies),
         recovery_text: "arq".to_owned(),
+        feedback: None,
         transport: TransportSpec::default(),
         app: App::Transfer { bytes: 10_000 },
         paths: None,

@@ -131,6 +131,7 @@ fn setup() -> Setup {
         controller_text: "cubic".to_owned(),
         recovery: std::sync::Arc::new(swiftwater_quic::policy::DefaultPolicies),
         recovery_text: "arq".to_owned(),
+        feedback: None,
         transport: TransportSpec::default(),
         app: App::Bulk,
         paths: None,

@@ -51,6 +51,7 @@ pub fn flow(name: &str, app: App, links: usize) -> FlowSpec {
         controller_text: "cubic".to_owned(),
         recovery: std::sync::Arc::new(swiftwater_quic::policy::DefaultPolicies),
         recovery_text: "arq".to_owned(),
+        feedback: None,
         transport: TransportSpec::default(),
         app,
         paths: None,
