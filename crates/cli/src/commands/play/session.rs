@@ -8,7 +8,7 @@ use swiftwater::quic::policy::{ChunkExpectation, Hints, QoeSignal};
 use swiftwater::units::{Instant, PathId};
 use swiftwater_http::client::{HttpClient, Origin};
 use swiftwater_media::streaming::predictor::{PathEstimate, ServerReport};
-use swiftwater_media::streaming::{ChunkRequest, ChunkedPlayer};
+use swiftwater_media::streaming::{ChunkRequest, ChunkedPlayer, divide_by_path};
 use tokio::time::sleep_until;
 
 use super::fetch::Content;
@@ -111,8 +111,8 @@ impl Session {
         let connection = self.connection(&segment);
         let after = connection.as_ref().map(received).unwrap_or_default();
         let now = self.now();
-        for (path, share) in split(bytes, &before, &after) {
-            self.player.on_data(now, path, share);
+        for part in divide_by_path(bytes, &before, &after) {
+            self.player.on_data(now, part.path, part.bytes);
         }
         self.player.on_complete(now);
         self.tell(connection.as_ref(), None);
@@ -222,52 +222,4 @@ fn received(connection: &Connection) -> BTreeMap<PathId, u64> {
     let all = ended.iter().chain(&paths);
     all.map(|path| (path.id, path.received_bytes.get()))
         .collect()
-}
-
-/// `bytes` of content, divided in proportion to what arrived on each path since `before`: the connection doesn't
-/// record which path stream data came on.
-fn split(
-    bytes: u64,
-    before: &BTreeMap<PathId, u64>,
-    after: &BTreeMap<PathId, u64>,
-) -> Vec<(PathId, u64)> {
-    let grown = after.iter().map(|(path, total)| {
-        let earlier = before.get(path).copied().unwrap_or_default();
-        (*path, total.saturating_sub(earlier))
-    });
-    let grown: Vec<_> = grown.filter(|(_, growth)| *growth > 0).collect();
-    let total: u64 = grown.iter().map(|(_, growth)| growth).sum();
-    let Some((last, others)) = grown.split_last() else {
-        return vec![(PathId::ZERO, bytes)];
-    };
-    let mut left = bytes;
-    let mut shares = Vec::new();
-    for (path, growth) in others {
-        let share = (u128::from(bytes) * u128::from(*growth) / u128::from(total)) as u64;
-        left -= share;
-        shares.push((*path, share));
-    }
-    shares.push((last.0, left));
-    shares
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn totals<const N: usize>(paths: [(u32, u64); N]) -> BTreeMap<PathId, u64> {
-        paths
-            .into_iter()
-            .map(|(id, bytes)| (PathId::new(id), bytes))
-            .collect()
-    }
-
-    #[test]
-    fn bytes_are_divided_as_the_paths_received_and_none_is_lost() {
-        let (before, after) = (totals([(0, 100)]), totals([(0, 400), (1, 600)]));
-        let shares = split(1_000, &before, &after);
-        assert_eq!(shares, [(PathId::ZERO, 333), (PathId::new(1), 667)]);
-        assert_eq!(split(7, &after, &after), [(PathId::ZERO, 7)]);
-        assert_eq!(split(7, &totals([]), &totals([])), [(PathId::ZERO, 7)]);
-    }
 }
