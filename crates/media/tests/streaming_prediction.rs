@@ -167,3 +167,28 @@ fn predictors_have_names() {
     }
     assert!("fast".parse::<PredictorKind>().is_err());
 }
+
+#[test]
+fn the_robust_receive_rate_discounts_the_largest_recent_error() {
+    let mut predictor = PredictorKind::RobustReceiveRate.build();
+    let mut plain = PredictorKind::ReceiveRate.build();
+    for each in [&mut predictor, &mut plain] {
+        each.on_chunk(&chunk(&[10, 10]));
+        each.on_report(&report(at(0), &[(0.5, 10), (0.5, 10)]));
+    }
+    // Without an error so far both predict 20 Mbit/s.
+    assert_near(predicted(&*predictor, at(0)), 20.0);
+    // Then 10 arrive: an error of 1.
+    for each in [&mut predictor, &mut plain] {
+        each.on_chunk(&chunk(&[5, 5]));
+    }
+    let by_equation = predicted(&*plain, at(0));
+    assert_near(predicted(&*predictor, at(0)), by_equation / 2.0);
+    // Five chunks without an error later the discount is gone.
+    for _ in 0..12 {
+        for each in [&mut predictor, &mut plain] {
+            each.on_chunk(&chunk(&[5, 5]));
+        }
+    }
+    assert_near(predicted(&*predictor, at(0)), predicted(&*plain, at(0)));
+}

@@ -42,6 +42,18 @@ pub struct PlayerSignal {
 }
 
 impl PlayerSignal {
+    /// A player that has `buffered` of a video of this bitrate and of `fps` frames per second; without any, it is stalled.
+    pub fn buffering(buffered: Duration, bitrate: Bandwidth, fps: f64) -> Self {
+        Self {
+            stream: None,
+            cached_bytes: ByteCount::new(bitrate.bytes_in(buffered)),
+            cached_frames: (buffered.as_secs_f64() * fps) as u64,
+            bitrate,
+            fps,
+            stalled: buffered.is_zero(),
+        }
+    }
+
     /// Buffered play time: the smaller of frames over frame rate and bits over bitrate, of those that
     /// can be computed; `None` if neither can.
     pub fn play_time(&self) -> Option<Duration> {

@@ -49,7 +49,8 @@ pub struct PlayArgs {
     #[arg(long, value_name = "NAME", default_value_t, help_heading = "Player")]
     pub abr: AdaptationKind,
 
-    /// How throughput is predicted: hm, robust-hm, recv-rate, send-rate or send-rate-hm
+    /// How throughput is predicted: hm, robust-hm, recv-rate, robust-recv-rate, send-rate or
+    /// send-rate-hm
     #[arg(long, value_name = "NAME", default_value_t, help_heading = "Player")]
     pub predictor: PredictorKind,
 

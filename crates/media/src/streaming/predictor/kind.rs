@@ -6,8 +6,8 @@ use std::str::FromStr;
 use swiftwater_units::text::ParseError;
 
 use super::{
-    HarmonicMean, ReceiveRate, RobustHarmonicMean, SendRate, SendRateHarmonicMean,
-    ThroughputPredictor,
+    HarmonicMean, ReceiveRate, RobustHarmonicMean, RobustReceiveRate, SendRate,
+    SendRateHarmonicMean, ThroughputPredictor,
 };
 
 /// A predictor by name.
@@ -20,6 +20,8 @@ pub enum PredictorKind {
     RobustHarmonicMean,
     /// `recv-rate`: [`ReceiveRate`], Chorus' own.
     ReceiveRate,
+    /// `robust-recv-rate`: [`RobustReceiveRate`].
+    RobustReceiveRate,
     /// `send-rate`: [`SendRate`].
     SendRate,
     /// `send-rate-hm`: [`SendRateHarmonicMean`].
@@ -28,10 +30,11 @@ pub enum PredictorKind {
 
 impl PredictorKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::HarmonicMean,
         Self::RobustHarmonicMean,
         Self::ReceiveRate,
+        Self::RobustReceiveRate,
         Self::SendRate,
         Self::SendRateHarmonicMean,
     ];
@@ -42,6 +45,7 @@ impl PredictorKind {
             Self::HarmonicMean => "hm",
             Self::RobustHarmonicMean => "robust-hm",
             Self::ReceiveRate => "recv-rate",
+            Self::RobustReceiveRate => "robust-recv-rate",
             Self::SendRate => "send-rate",
             Self::SendRateHarmonicMean => "send-rate-hm",
         }
@@ -53,6 +57,7 @@ impl PredictorKind {
             Self::HarmonicMean => Box::new(HarmonicMean::new()),
             Self::RobustHarmonicMean => Box::new(RobustHarmonicMean::new()),
             Self::ReceiveRate => Box::new(ReceiveRate::new()),
+            Self::RobustReceiveRate => Box::new(RobustReceiveRate::new()),
             Self::SendRate => Box::new(SendRate::new()),
             Self::SendRateHarmonicMean => Box::new(SendRateHarmonicMean::new()),
         }
@@ -69,7 +74,7 @@ impl FromStr for PredictorKind {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let expected = "use hm, robust-hm, recv-rate, send-rate or send-rate-hm";
+        let expected = "use hm, robust-hm, recv-rate, robust-recv-rate, send-rate or send-rate-hm";
         let found = Self::ALL
             .into_iter()
             .find(|kind| kind.name() == text.trim());

@@ -8,6 +8,7 @@ mod harmonic;
 mod kind;
 mod receive_rate;
 mod recent;
+mod robust_receive_rate;
 mod send_rate;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use swiftwater_units::{Bandwidth, Instant, PathId};
 pub use harmonic::{HarmonicMean, RobustHarmonicMean};
 pub use kind::PredictorKind;
 pub use receive_rate::ReceiveRate;
+pub use robust_receive_rate::RobustReceiveRate;
 pub use send_rate::{SendRate, SendRateHarmonicMean};
 
 /// Chunks over which means and errors are taken: the window of Chorus and of RobustMPC.

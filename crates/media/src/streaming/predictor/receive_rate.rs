@@ -28,6 +28,13 @@ impl ReceiveRate {
         Self::default()
     }
 
+    /// The prediction by the newest report, however old, in bit/s.
+    pub(super) fn newest(&self) -> Option<f64> {
+        let mean = self.chunks.mean()?;
+        let by_shares = |report: &ServerReport| self.by_shares(report.received);
+        Some(self.report.as_ref().and_then(by_shares).unwrap_or(mean))
+    }
+
     /// Equation 5 in bit/s, if its inputs are there.
     fn by_shares(&self, now: Instant) -> Option<f64> {
         let report = self
