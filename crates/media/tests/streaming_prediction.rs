@@ -169,7 +169,7 @@ fn predictors_have_names() {
 }
 
 #[test]
-fn the_robust_receive_rate_discounts_the_largest_recent_error() {
+fn the_robust_receive_rate_discounts_mean_over_estimation() {
     let mut predictor = PredictorKind::RobustReceiveRate.build();
     let mut plain = PredictorKind::ReceiveRate.build();
     for each in [&mut predictor, &mut plain] {

@@ -24,6 +24,12 @@ impl Recent {
         (!self.values.is_empty()).then(|| self.values.len() as f64 / inverse)
     }
 
+    /// Mean; 0 without values.
+    pub(super) fn mean(&self) -> f64 {
+        let sum: f64 = self.values.iter().sum();
+        sum / self.values.len().max(1) as f64
+    }
+
     /// The largest value; 0 without values.
     pub(super) fn largest(&self) -> f64 {
         self.values.iter().copied().fold(0.0, f64::max)

@@ -6,15 +6,16 @@ use super::receive_rate::ReceiveRate;
 use super::recent::Recent;
 use super::{ChunkDelivery, ServerReport, ThroughputPredictor};
 
-/// The prediction of [`ReceiveRate`] over one plus its largest relative error in the last five chunks: what
-/// [`RobustHarmonicMean`](super::RobustHarmonicMean) does with a harmonic mean. The project's own: over-estimation makes
-/// players stall, and the equation of Chorus over-estimates where bandwidths fall.
+/// The prediction of [`ReceiveRate`] over one plus its mean relative over-estimation in the last five chunks. The project's
+/// own: over-estimation makes players stall, and the equation of Chorus over-estimates where bandwidths fall.
+/// [`RobustHarmonicMean`](super::RobustHarmonicMean) takes the largest error instead, of either sign, which costs bitrate.
 ///
-/// The error of a chunk is that of the prediction by the newest report before its end, over its throughput.
+/// The over-estimation of a chunk is the prediction by the newest report before its end, less its throughput, over its
+/// throughput; zero if the prediction was lower.
 #[derive(Clone, Debug, Default)]
 pub struct RobustReceiveRate {
     rate: ReceiveRate,
-    errors: Recent,
+    over_estimations: Recent,
 }
 
 impl RobustReceiveRate {
@@ -27,7 +28,8 @@ impl RobustReceiveRate {
 impl ThroughputPredictor for RobustReceiveRate {
     fn on_chunk(&mut self, delivery: &ChunkDelivery) {
         if let (Some(predicted), Some(actual)) = (self.rate.newest(), delivery.throughput()) {
-            self.errors.push((predicted - actual).abs() / actual);
+            self.over_estimations
+                .push(((predicted - actual) / actual).max(0.0));
         }
         self.rate.on_chunk(delivery);
     }
@@ -38,6 +40,6 @@ impl ThroughputPredictor for RobustReceiveRate {
 
     fn predict(&self, now: Instant) -> Option<Bandwidth> {
         let predicted = self.rate.predict(now)?;
-        Some(predicted.scaled(1.0 / (1.0 + self.errors.largest())))
+        Some(predicted.scaled(1.0 / (1.0 + self.over_estimations.mean())))
     }
 }
