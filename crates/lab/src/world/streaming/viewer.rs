@@ -23,7 +23,7 @@ const PLAYER: u64 = 1;
 const STOP: u64 = 2;
 
 /// Time between two hints about the player's state while a response arrives: the shortest interval between two reports
-/// of a player (XLINK gives none; the reports are cheap).
+/// of a player. XLINK gives none.
 const HINT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Error code with which a response that is not wanted any more is refused.
