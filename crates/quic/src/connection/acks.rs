@@ -144,6 +144,19 @@ impl Connection {
         }
     }
 
+    /// Policies learn which paths became usable for data, and which ceased to be.
+    pub(super) fn announce_path_changes(&mut self, now: Instant) {
+        while let Some((path, is_usable)) = self.paths.next_usability_change() {
+            self.policies.on_path_change(now, path, is_usable);
+            let occasion = if is_usable {
+                Occasion::PathUp(path)
+            } else {
+                Occasion::PathDown(path)
+            };
+            self.consult_reinjector(now, occasion);
+        }
+    }
+
     /// Asks the re-injector for copies.
     pub(super) fn consult_reinjector(&mut self, now: Instant, occasion: Occasion) {
         if self.lifecycle.is_open() {

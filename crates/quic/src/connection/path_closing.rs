@@ -5,7 +5,7 @@ use swiftwater_wire::ErrorCode;
 
 use crate::error::{AbandonPathError, TransportError};
 use crate::path::PathState;
-use crate::policy::{Occasion, PathPhase};
+use crate::policy::PathPhase;
 use crate::space::SpaceId;
 
 use super::Connection;
@@ -71,7 +71,7 @@ impl Connection {
     /// Begins the end of an open path that is not the last one.
     fn start_closing(&mut self, now: Instant, id: PathId, error: ErrorCode, by_peer: bool) {
         self.path_management(now).start_closing(id, error, by_peer);
-        self.consult_reinjector(now, Occasion::Hints);
+        self.announce_path_changes(now);
     }
 
     /// Acts on the steps of the end of paths that are due.

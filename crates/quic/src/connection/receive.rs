@@ -57,6 +57,7 @@ impl Connection {
                 self.handle_packets(now, received_at, &buffered.meta, &mut buffered.packet);
             }
         }
+        self.announce_path_changes(now);
         self.streams.drain_control(&mut self.control);
         self.report_data_events(now);
         let (handshake, paths) = (&self.handshake, &self.paths);

@@ -87,6 +87,15 @@ impl PathSet {
         std::iter::once(&self.primary).chain(self.others())
     }
 
+    /// A path that became usable for data, or ceased to be, since it was last asked for; each change is returned
+    /// once.
+    pub(crate) fn next_usability_change(&mut self) -> Option<(PathId, bool)> {
+        let has_changed = |path: &&mut PathState| path.carries_data() != path.is_announced_usable;
+        let path = self.iter_mut().find(has_changed)?;
+        path.is_announced_usable = !path.is_announced_usable;
+        Some((path.id, path.is_announced_usable))
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut PathState> {
         let others = (self.further.get_mut()).map_or(&mut [][..], |further| &mut further.opened);
         std::iter::once(&mut self.primary).chain(others)

@@ -75,6 +75,8 @@ pub(crate) struct PathState {
     /// How far the path has come, as far as it does not depend on the validation of an address that it
     /// moved to.
     pub(crate) phase: PathPhase,
+    /// Whether policies were last told that the path may carry data.
+    pub(crate) is_announced_usable: bool,
 }
 
 /// What a path starts from.
@@ -99,6 +101,7 @@ impl PathState {
             new.address.remote.ip(),
         );
         let recovery = PathRecovery::new(now, id, config, mtu.current(), rng);
+        let is_usable = new.phase == PathPhase::Active && new.amplification.is_validated();
         Self {
             id,
             network: NetworkPath {
@@ -127,6 +130,7 @@ impl PathState {
             preference: PathPreference::default(),
             peer_status: PathStatus::default(),
             phase: new.phase,
+            is_announced_usable: is_usable,
         }
     }
 
@@ -303,6 +307,7 @@ impl IdleMemory for PathState {
             preference: _,
             peer_status: _,
             phase: _,
+            is_announced_usable: _,
         } = self;
         network.release_idle_memory();
         cids.release_idle_memory();

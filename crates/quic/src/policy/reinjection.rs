@@ -137,9 +137,12 @@ pub enum Occasion {
     Hints,
     /// The peer's feedback arrived, see [`Reinjector::on_feedback`].
     Feedback,
-    /// A path ceased to be usable: what is in flight on it may be lost.
+    /// A path ceased to be usable ([`PathView::is_usable`]): either end abandons it, or it moved to an address that is
+    /// not validated yet. What is in flight on it may be lost. Once for each time. A path whose probes go unanswered
+    /// stays usable, see [`PathView::pto_count`]: what is in flight on it leaves on others whatever the policy.
     PathDown(PathId),
-    /// A path became usable.
+    /// A path became usable: its addresses are validated. Once for each time; not for a path that is usable when the
+    /// connection begins.
     PathUp(PathId),
 }
 

@@ -209,7 +209,8 @@ pub trait Scheduler: Send + fmt::Debug {
     /// what was permitted, or without a decision, such as acknowledgements and probes.
     fn on_sent(&mut self, _now: Instant, _path: PathId, _bytes: ByteCount) {}
 
-    /// Path `path` became usable, or ceased to be.
+    /// Path `path` became usable ([`PathView::is_usable`]), or ceased to be; once for each time, and not for a path
+    /// that is usable when the connection begins.
     fn on_path_change(&mut self, _now: Instant, _path: PathId, _is_usable: bool) {}
 
     /// The application gave new hints.

@@ -116,6 +116,11 @@ impl PolicyHost {
         }
     }
 
+    /// Path `path` became usable for data, or ceased to be. The re-injector is asked afterwards.
+    pub(crate) fn on_path_change(&mut self, now: Instant, path: PathId, is_usable: bool) {
+        self.scheduler.on_path_change(now, path, is_usable);
+    }
+
     /// Reports the fates of a path's 1-RTT packets to the re-injector.
     pub(crate) fn on_outcomes(
         &mut self,
