@@ -78,8 +78,8 @@ pub struct TailCopies {
     recheck: Option<Instant>,
     /// Ranges in flight that a copy was asked for, by stream and offset.
     copied: BTreeSet<(StreamId, u64)>,
-    /// A range that arrives by then needs no copy.
-    due_by: Option<Instant>,
+    /// From then on everything in flight is copied, whatever is gained.
+    overdue_from: Option<Instant>,
     /// Stream data in flight, of the last walk, by path and in the order of sending.
     in_flight: Vec<OutstandingRange>,
 }
@@ -94,14 +94,15 @@ impl TailCopies {
             unsent: ByteCount::ZERO,
             recheck: None,
             copied: BTreeSet::new(),
-            due_by: None,
+            overdue_from: None,
             in_flight: Vec::new(),
         }
     }
 
-    /// From now on ranges that arrive by `time` get no copy; `None` if that is no reason.
-    pub(crate) fn set_due_by(&mut self, time: Option<Instant>) {
-        self.due_by = time;
+    /// From `time` on everything in flight is copied, within the budget, whether or not a copy is estimated to arrive
+    /// sooner; `None`: never.
+    pub(crate) fn set_overdue_from(&mut self, time: Option<Instant>) {
+        self.overdue_from = time;
     }
 
     /// Takes down what is in flight.
@@ -136,15 +137,10 @@ impl TailCopies {
         let mut arrivals = Arrivals::new(now, path, oldest.sent_at);
         let arrivals: Vec<_> = ranges.iter().map(|range| arrivals.next(range)).collect();
         let gain = self.config.gain.as_secs_f64();
-        let in_time = self.due_by.map_or(f64::NEG_INFINITY, |by| {
-            by.saturating_since(now).as_secs_f64()
-        });
+        let is_overdue = self.overdue_from.is_some_and(|from| from <= now);
         for (range, arrival) in ranges.iter().zip(arrivals).rev() {
             if range.copies > 0 || self.copied.contains(&key(range)) {
                 continue;
-            }
-            if arrival <= in_time {
-                return;
             }
             let len = u64::from(range.len);
             let fits = targets
@@ -153,7 +149,8 @@ impl TailCopies {
             let Some(target) = fits.min_by(|a, b| a.arrival(len).total_cmp(&b.arrival(len))) else {
                 return;
             };
-            if target.arrival(len) + gain > arrival || self.tokens < len as f64 {
+            let is_worth = is_overdue || target.arrival(len) + gain <= arrival;
+            if !is_worth || self.tokens < len as f64 {
                 return;
             }
             self.tokens -= len as f64;

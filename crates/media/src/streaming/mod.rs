@@ -14,6 +14,7 @@ pub mod adaptation;
 mod buffer;
 mod chunked;
 mod division;
+mod encode;
 mod error;
 mod ladder;
 pub mod predictor;

@@ -1,11 +1,11 @@
 //! `chorus+`, the project's variant of Chorus: the copies.
 //!
 //! Chorus copies all that is in flight from a fixed time on, on whichever path has room, however little a copy gains,
-//! and without a limit. Here each copy has to pass three tests: the range is estimated to arrive later than `beta` times
-//! the expected time after the request; a copy would arrive sooner by `gain` at least; and a token bucket, filled by a
-//! share of the bytes that are sent for the first time, has room for it. The last two are those of [`TailCopies`], which
-//! this policy hosts. A range that will be late is therefore copied as soon as all has left, without waiting, and one
-//! that will be in time never is. Without an announced response or an expected time, only the last two tests hold.
+//! and without a limit; before that time nothing. Here a range is copied as soon as nothing else waits to be sent, if
+//! a copy is estimated to arrive sooner by `gain` at least; from `beta` times the expected time after the request on all that
+//! is in flight is copied, since then the estimates were wrong. Both leave within one hard budget, a token bucket filled
+//! by a share of the bytes that are sent for the first time. [`TailCopies`], which this policy hosts, keeps it. Without an
+//! announced response or an expected time, only the first rule holds.
 //!
 //! An expected time is of the response that has begun if it arrives within four times its age after the request, else
 //! of the next one.
@@ -30,11 +30,12 @@ const FOREVER: f64 = 1e6;
 /// Parameters of [`ChorusPlusReinjector`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChorusPlusReinjectorConfig {
-    /// Whether what arrives within the expected time is left alone; default true. If not, it is [`TailCopies`].
+    /// Whether all that is in flight is copied once the expected time is about to be missed; default true. If not, it is
+    /// [`TailCopies`].
     pub expected_time: bool,
-    /// Part of the expected time within which data have to arrive, 0 to 2; default 0.9.
+    /// Part of the expected time after which that is so, 0 to 2; default 0.9.
     pub beta: f64,
-    /// Budget and gain.
+    /// Budget, by default 1.5 % of the bytes that are sent for the first time, and gain.
     pub tail: TailCopiesConfig,
 }
 
@@ -43,14 +44,17 @@ impl Default for ChorusPlusReinjectorConfig {
         Self {
             expected_time: true,
             beta: 0.9,
-            tail: TailCopiesConfig::default(),
+            tail: TailCopiesConfig {
+                share: 0.015,
+                ..TailCopiesConfig::default()
+            },
         }
     }
 }
 
 tunable!(ChorusPlusReinjectorConfig {
-    "expected-time" => expected_time, "whether what arrives within the expected time is left alone";
-    "beta" => beta in 0.0..=2.0, "part of the expected time within which data have to arrive";
+    "expected-time" => expected_time, "whether all in flight is copied when the expected time is about to be missed";
+    "beta" => beta in 0.0..=2.0, "part of the expected time after which that is so";
     ..tail;
 });
 
@@ -80,8 +84,8 @@ impl ChorusPlusReinjector {
         }
     }
 
-    /// Until when the response has to arrive.
-    fn due_by(&self) -> Option<Instant> {
+    /// From when on all that is in flight is copied.
+    fn overdue_from(&self) -> Option<Instant> {
         let expected = self.expectations.current();
         let expected = expected.filter(|_| self.config.expected_time)?;
         let seconds = (self.config.beta * expected.as_secs_f64()).min(FOREVER);
@@ -135,7 +139,7 @@ impl Reinjector for ChorusPlusReinjector {
         if occasion == Occasion::Hints {
             return;
         }
-        self.tail.set_due_by(self.due_by());
+        self.tail.set_overdue_from(self.overdue_from());
         self.tail
             .reinject(now, occasion, outstanding, paths, hints, out);
     }

@@ -17,14 +17,14 @@ use crate::exit::{Exit, Failure};
 const MAX_PLAYLIST: usize = 16 << 20;
 
 /// Content on its way.
-pub(super) struct Content {
+pub(crate) struct Content {
     resource: Resource,
     body: ClientBody,
 }
 
 impl Content {
     /// Requests `resource`; returns when the response has begun.
-    pub(super) async fn request(client: &HttpClient, resource: &Resource) -> Result<Self, Failure> {
+    pub(crate) async fn request(client: &HttpClient, resource: &Resource) -> Result<Self, Failure> {
         let url = &resource.url;
         let mut request = Request::get(url.to_string());
         if let Some((offset, len)) = resource.range {
@@ -54,7 +54,7 @@ impl Content {
     }
 
     /// The next bytes; `None` at the end. Cancelling it loses nothing.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
             let body = &mut self.body;
             let frame = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
@@ -70,7 +70,7 @@ impl Content {
 }
 
 /// The content of a playlist.
-pub(super) async fn playlist(client: &HttpClient, resource: &Resource) -> Result<Vec<u8>, Failure> {
+pub(crate) async fn playlist(client: &HttpClient, resource: &Resource) -> Result<Vec<u8>, Failure> {
     let mut content = Content::request(client, resource).await?;
     let mut bytes = Vec::new();
     while let Some(data) = content.next().await? {

@@ -1,13 +1,14 @@
 //! `play`: adaptive video from any HTTP server, in real time, without pictures.
 //!
 //! `playlist` interprets playlists, `fetch` requests, `session` drives the player of
-//! [`swiftwater_media::streaming`], `report` prints.
+//! [`swiftwater_media::streaming`], `observer` is what watches it, `report` prints.
 
 pub(crate) mod args;
 mod fetch;
-mod playlist;
-mod report;
-mod session;
+pub(crate) mod observer;
+pub(crate) mod playlist;
+pub(crate) mod report;
+pub(crate) mod session;
 
 use std::sync::Arc;
 
@@ -88,7 +89,7 @@ async fn play(args: &PlayArgs, clients: &Clients) -> Result<(), Failure> {
         levels,
         paths: quic.map(|quic| PathManagers::new(quic.endpoint().clone(), args.paths.policy())),
         max_failures: args.failures,
-        reporter: Reporter::new(args.json),
+        observer: Reporter::new(args.json),
         started: tokio::time::Instant::now(),
     };
     let played = session.play().await;
@@ -102,12 +103,12 @@ async fn play(args: &PlayArgs, clients: &Clients) -> Result<(), Failure> {
         predictor: args.predictor.name(),
     };
     // What was played counts even if the end is missing.
-    session.reporter.results(&session.player, setting)?;
+    session.observer.results(&session.player, setting)?;
     played
 }
 
 /// The video at `url`, and where its segments are.
-async fn presentation(
+pub(crate) async fn presentation(
     client: &HttpClient,
     url: &Url,
 ) -> Result<(ChunkedVideo, Vec<Level>), Failure> {

@@ -13,30 +13,30 @@ use crate::url::{Url, UrlError};
 
 /// A resource, or a range of it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Resource {
-    pub(super) url: Url,
+pub(crate) struct Resource {
+    pub(crate) url: Url,
     /// Offset and length in bytes.
-    pub(super) range: Option<(u64, u64)>,
+    pub(crate) range: Option<(u64, u64)>,
 }
 
 /// The segments of one bitrate.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Level {
+pub(crate) struct Level {
     /// What has to be fetched before the first segment (EXT-X-MAP).
-    pub(super) header: Option<Resource>,
+    pub(crate) header: Option<Resource>,
     /// The segments with their play times.
-    pub(super) segments: Vec<(Resource, Duration)>,
+    pub(crate) segments: Vec<(Resource, Duration)>,
 }
 
 /// A bitrate that a master playlist offers.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Variant {
-    pub(super) rendition: Rendition,
-    pub(super) playlist: Url,
+pub(crate) struct Variant {
+    pub(crate) rendition: Rendition,
+    pub(crate) playlist: Url,
 }
 
 /// What a playlist is.
-pub(super) enum Parsed {
+pub(crate) enum Parsed {
     /// Several bitrates, in ascending order.
     Master(Vec<Variant>),
     /// The segments of one.
@@ -45,7 +45,7 @@ pub(super) enum Parsed {
 
 /// A playlist that can't be played.
 #[derive(Debug, Error)]
-pub(super) enum PlaylistError {
+pub(crate) enum PlaylistError {
     #[error("not a playlist of HTTP Live Streaming")]
     Syntax,
     #[error("the playlist has no bitrates")]
@@ -73,7 +73,7 @@ pub(super) enum PlaylistError {
 }
 
 /// Reads the playlist in `bytes`, which came from `url`.
-pub(super) fn parse(url: &Url, bytes: &[u8]) -> Result<Parsed, PlaylistError> {
+pub(crate) fn parse(url: &Url, bytes: &[u8]) -> Result<Parsed, PlaylistError> {
     match m3u8_rs::parse_playlist_res(bytes).map_err(|_| PlaylistError::Syntax)? {
         Playlist::MasterPlaylist(master) => variants(url, &master).map(Parsed::Master),
         Playlist::MediaPlaylist(media) => level(url, &media).map(Parsed::Media),
@@ -153,7 +153,7 @@ fn level(url: &Url, media: &MediaPlaylist) -> Result<Level, PlaylistError> {
 }
 
 /// The bitrate of a level whose segments have byte ranges.
-pub(super) fn rate_of(level: &Level) -> Result<Bandwidth, PlaylistError> {
+pub(crate) fn rate_of(level: &Level) -> Result<Bandwidth, PlaylistError> {
     let ranges = level.segments.iter().map(|(segment, _)| segment.range);
     let bytes: Option<u64> = ranges.map(|range| range.map(|(_, len)| len)).sum();
     let time = level.segments.iter().map(|(_, time)| *time).sum();
@@ -164,7 +164,7 @@ pub(super) fn rate_of(level: &Level) -> Result<Bandwidth, PlaylistError> {
 
 /// The video for the player: play times of the lowest bitrate's segments, sizes by byte range where there is one and
 /// by the bitrate elsewhere.
-pub(super) fn video(
+pub(crate) fn video(
     renditions: &[Rendition],
     levels: &[Level],
 ) -> Result<ChunkedVideo, PlaylistError> {

@@ -1,9 +1,10 @@
 //! What `play` prints.
 
 use serde::Serialize;
-use swiftwater::units::Bandwidth;
+use swiftwater::units::{Bandwidth, Instant};
 use swiftwater_media::streaming::{ChunkRecord, ChunkedEvent, ChunkedPlayer};
 
+use super::observer::SessionObserver;
 use crate::exit::Failure;
 use crate::output;
 use crate::table;
@@ -78,51 +79,6 @@ fn millis(time: std::time::Duration) -> f64 {
 impl Reporter {
     pub(super) fn new(json: bool) -> Self {
         Self { json, segments: 0 }
-    }
-
-    /// Prints what happened in the player.
-    pub(super) fn events(&self, player: &mut ChunkedPlayer) -> Result<(), Failure> {
-        while let Some((at, event)) = player.poll_event() {
-            let name = match event {
-                ChunkedEvent::FirstFrame => "first_frame",
-                ChunkedEvent::Stalled => "stalled",
-                ChunkedEvent::Resumed => "resumed",
-                ChunkedEvent::Finished => "finished",
-                // Shown by the segments, or by `failure`.
-                _ => continue,
-            };
-            let at_ms = at.as_secs_f64() * 1e3;
-            if self.json {
-                output::json(&EventRow { event: name, at_ms })?;
-            } else {
-                let what = name.replace('_', " ");
-                output::line(&format!("{:>8.2} s  {what}", at_ms / 1e3))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Prints a request that failed and is repeated, or was the last.
-    pub(super) fn failure(&self, failure: &Failure) -> Result<(), Failure> {
-        if self.json {
-            let error = failure.message();
-            return output::json(&FailureRow {
-                event: "failed",
-                error,
-            });
-        }
-        output::note(&format!("note: {failure}"));
-        Ok(())
-    }
-
-    /// Prints the segments that are new.
-    pub(super) fn segments(&mut self, player: &ChunkedPlayer) -> Result<(), Failure> {
-        let records = player.records();
-        for record in records.get(self.segments..).unwrap_or_default() {
-            self.segment(record)?;
-        }
-        self.segments = records.len();
-        Ok(())
     }
 
     fn segment(&self, record: &ChunkRecord) -> Result<(), Failure> {
@@ -202,8 +158,55 @@ impl Reporter {
     }
 }
 
+impl SessionObserver for Reporter {
+    /// Prints what happened in the player.
+    fn on_time(&mut self, _now: Instant, player: &mut ChunkedPlayer) -> Result<(), Failure> {
+        while let Some((at, event)) = player.poll_event() {
+            let name = match event {
+                ChunkedEvent::FirstFrame => "first_frame",
+                ChunkedEvent::Stalled => "stalled",
+                ChunkedEvent::Resumed => "resumed",
+                ChunkedEvent::Finished => "finished",
+                // Shown by the segments, or by `failure`.
+                _ => continue,
+            };
+            let at_ms = at.as_secs_f64() * 1e3;
+            if self.json {
+                output::json(&EventRow { event: name, at_ms })?;
+            } else {
+                let what = name.replace('_', " ");
+                output::line(&format!("{:>8.2} s  {what}", at_ms / 1e3))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints a request that failed and is repeated, or was the last.
+    fn on_failure(&mut self, failure: &Failure) -> Result<(), Failure> {
+        if self.json {
+            let error = failure.message();
+            return output::json(&FailureRow {
+                event: "failed",
+                error,
+            });
+        }
+        output::note(&format!("note: {failure}"));
+        Ok(())
+    }
+
+    /// Prints the segments that are new.
+    fn on_segment(&mut self, player: &ChunkedPlayer) -> Result<(), Failure> {
+        let records = player.records();
+        for record in records.get(self.segments..).unwrap_or_default() {
+            self.segment(record)?;
+        }
+        self.segments = records.len();
+        Ok(())
+    }
+}
+
 /// The value of rank ⌈share × n⌉; `None` without values, which are sorted.
-fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+pub(crate) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied()
 }

@@ -13,7 +13,7 @@ use tokio::time::sleep_until;
 
 use super::fetch::Content;
 use super::playlist::{Level, Resource};
-use super::report::Reporter;
+use super::observer::SessionObserver;
 use crate::exit::{Exit, Failure};
 use crate::multipath::PathManagers;
 
@@ -24,25 +24,30 @@ const MAX_SEGMENT: u64 = 1 << 30;
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What a session needs of its surroundings.
-pub(super) struct Session {
-    pub(super) client: HttpClient,
-    pub(super) player: ChunkedPlayer,
-    pub(super) levels: Vec<Level>,
+pub(crate) struct Session<O> {
+    pub(crate) client: HttpClient,
+    pub(crate) player: ChunkedPlayer,
+    pub(crate) levels: Vec<Level>,
     /// Keeps the paths of connections, if there are to be several.
-    pub(super) paths: Option<PathManagers>,
+    pub(crate) paths: Option<PathManagers>,
     /// Failures in a row after which to give up.
-    pub(super) max_failures: u32,
-    pub(super) reporter: Reporter,
-    pub(super) started: tokio::time::Instant,
+    pub(crate) max_failures: u32,
+    pub(crate) observer: O,
+    pub(crate) started: tokio::time::Instant,
 }
 
-impl Session {
+impl<O: SessionObserver> Session<O> {
     fn now(&self) -> Instant {
         Instant::ZERO + self.started.elapsed()
     }
 
+    fn observe(&mut self) -> Result<(), Failure> {
+        let now = self.now();
+        self.observer.on_time(now, &mut self.player)
+    }
+
     /// Plays until the viewer leaves.
-    pub(super) async fn play(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn play(&mut self) -> Result<(), Failure> {
         let mut with_header = vec![false; self.levels.len()];
         let mut failures = 0;
         while !self.player.is_finished() {
@@ -50,34 +55,34 @@ impl Session {
                 self.wait().await?;
                 continue;
             };
-            self.reporter.events(&mut self.player)?;
+            self.observe()?;
             match self.segment(request, &mut with_header).await {
                 Ok(()) => failures = 0,
                 Err(failure) => {
                     failures += 1;
-                    self.reporter.failure(&failure)?;
+                    self.observer.on_failure(&failure)?;
                     self.player.on_failure(self.now());
                     if failures >= self.max_failures {
                         return Err(failure);
                     }
                 }
             }
-            self.reporter.events(&mut self.player)?;
-            self.reporter.segments(&self.player)?;
+            self.observe()?;
+            self.observer.on_segment(&self.player)?;
         }
         Ok(())
     }
 
     /// Waits until the player's time has come.
     async fn wait(&mut self) -> Result<(), Failure> {
-        self.reporter.events(&mut self.player)?;
+        self.observe()?;
         let Some(at) = self.timer() else {
             let text = "the player waits for nothing: this is a bug";
             return Err(Failure::new(Exit::Failure, text));
         };
         sleep_until(at).await;
         self.player.on_timer(self.now());
-        self.reporter.events(&mut self.player)
+        self.observe()
     }
 
     /// When the player is due.
@@ -126,6 +131,7 @@ impl Session {
         connection: Option<&Connection>,
     ) -> Result<u64, Failure> {
         let client = self.client.clone();
+        self.observer.on_request(resource);
         let mut request = Box::pin(Content::request(&client, resource));
         let mut content = loop {
             let timer = self.next_wake();
@@ -142,8 +148,14 @@ impl Session {
             let timer = self.next_wake();
             tokio::select! {
                 data = content.next() => match data? {
-                    Some(data) => bytes += data.len() as u64,
-                    None => break,
+                    Some(data) => {
+                        bytes += data.len() as u64;
+                        self.observer.on_data(&data);
+                    }
+                    None => {
+                        self.observer.on_complete(resource);
+                        break;
+                    }
                 },
                 () = sleep_until(timer) => self.on_wake(connection)?,
             }
@@ -164,7 +176,7 @@ impl Session {
     fn on_wake(&mut self, connection: Option<&Connection>) -> Result<(), Failure> {
         self.player.on_timer(self.now());
         self.tell(connection, None);
-        self.reporter.events(&mut self.player)
+        self.observe()
     }
 
     /// The connection over HTTP/3 to the server of `resource`, if there is one.

@@ -1,8 +1,9 @@
 //! Bitrate adaptation: at which level to request the next chunk.
 //!
-//! [`Mpc`], [`RateRule`] and [`Bola`]. Without a prediction all of them choose the lowest level.
+//! [`Mpc`], [`GuardedMpc`], [`RateRule`] and [`Bola`]. Without a prediction all of them choose the lowest level.
 
 mod bola;
+mod guarded_mpc;
 mod kind;
 mod mpc;
 mod rate;
@@ -16,6 +17,7 @@ use super::ladder::Ladder;
 use super::video::Chunk;
 
 pub use bola::Bola;
+pub use guarded_mpc::GuardedMpc;
 pub use kind::AdaptationKind;
 pub use mpc::{MAX_HORIZON, Mpc};
 pub use rate::RateRule;
@@ -36,6 +38,9 @@ pub struct Situation<'a> {
     pub maximum: Duration,
     /// Predicted throughput of the next chunk, if there is a prediction.
     pub predicted: Option<Bandwidth>,
+    /// Largest over-estimation of the last five chunks that were requested with a prediction: what was predicted less
+    /// the throughput, over the throughput; 0 if no prediction was too high.
+    pub over_estimation: f64,
 }
 
 /// An algorithm of bitrate adaptation.

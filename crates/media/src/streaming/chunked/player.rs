@@ -12,7 +12,9 @@ use super::record::{ChunkRecord, ChunkedReport, PredictionErrors};
 use crate::player::PlayerState;
 use crate::streaming::adaptation::{Adaptation, Situation};
 use crate::streaming::buffer::PlayBuffer;
-use crate::streaming::predictor::{ChunkDelivery, PathBytes, ServerReport, ThroughputPredictor};
+use crate::streaming::predictor::{
+    ChunkDelivery, PathBytes, ServerReport, ThroughputPredictor, WINDOW,
+};
 use crate::streaming::qoe::Qoe;
 use crate::streaming::video::{Chunk, ChunkedVideo};
 
@@ -348,6 +350,7 @@ impl ChunkedPlayer {
             buffered: self.buffer.buffered(),
             maximum: self.config.buffer.maximum,
             predicted,
+            over_estimation: self.over_estimation(),
         };
         let level = self.adaptation.choose(&situation);
         let level = level.min(self.video.ladder().top());
@@ -361,6 +364,13 @@ impl ChunkedPlayer {
             predicted,
             expected: known.map(|rate| rate.time_to_send(bytes)),
         }
+    }
+
+    /// Largest of the last chunks.
+    fn over_estimation(&self) -> f64 {
+        let all = self.records.iter().rev();
+        let recent = all.filter_map(ChunkRecord::over_estimation).take(WINDOW);
+        recent.fold(0.0, f64::max)
     }
 
     /// Waits until there is room, at a multiple of the check interval.

@@ -30,6 +30,19 @@ pub struct ChunkRecord {
     pub buffered: Duration,
 }
 
+impl ChunkRecord {
+    /// How much its throughput was over-estimated, over the throughput; negative if it was under-estimated, `None`
+    /// without a prediction or a throughput.
+    pub fn over_estimation(&self) -> Option<f64> {
+        let predicted = self.predicted?.as_bps() as f64;
+        if self.bytes == 0 || self.took.is_zero() {
+            return None;
+        }
+        let actual = self.bytes as f64 * 8.0 / self.took.as_secs_f64();
+        Some((predicted - actual) / actual)
+    }
+}
+
 /// Results of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunkedReport {
@@ -75,16 +88,11 @@ impl PredictionErrors {
     pub fn of(records: &[ChunkRecord]) -> Option<Self> {
         let (mut count, mut sum, mut over) = (0_u64, 0.0, 0_u64);
         for record in records {
-            let Some(predicted) = record.predicted else {
+            let Some(error) = record.over_estimation() else {
                 continue;
             };
-            if record.bytes == 0 || record.took.is_zero() {
-                continue;
-            }
-            let actual = record.bytes as f64 * 8.0 / record.took.as_secs_f64();
-            let error = predicted.as_bps() as f64 - actual;
             count += 1;
-            sum += error.abs() / actual;
+            sum += error.abs();
             over += u64::from(error > 0.0);
         }
         (count > 0).then(|| Self {
