@@ -1,5 +1,5 @@
 //! `demo multipath`: a download and live video while one of two networks fails: over a single path, with
-//! migration, and over both networks at once.
+//! migration, and over both networks at once. Then video on demand, see [`video`].
 //!
 //! ```text
 //! Plan --connect--> Variant (server, two networks, client) for each strategy and job
@@ -16,6 +16,7 @@ pub mod receipt;
 pub mod row;
 pub mod summary;
 mod variant;
+pub mod video;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ use self::page::Arrivals;
 use self::plan::{MultipathDemoArgs, Plan};
 use self::row::{MultipathRow, verdict};
 use self::variant::{Credentials, Variant, since};
+use self::video::row::Watched;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::part_file::PartFile;
@@ -53,7 +55,7 @@ pub(crate) async fn run(args: MultipathDemoArgs) -> Result<(), Failure> {
         stopped = &mut stop => return stopped.and(Err(interrupted())),
     };
     let start = Instant::now() + LEAD;
-    let finished = play(&plan, &variants, start, stop).await;
+    let finished = play(&plan, &variants, start, &mut stop).await;
     let now = since(start);
     let rows = variants.iter();
     let rows: Vec<_> = rows
@@ -63,14 +65,36 @@ pub(crate) async fn run(args: MultipathDemoArgs) -> Result<(), Failure> {
     let arrivals: Vec<_> = arrivals
         .map(|variant| Arrivals::new(variant.networks.take_arrivals(), start))
         .collect();
-    let printed = print_results(&plan, &rows, &arrivals, begun);
     close_all(variants).await;
-    let is_whole = finished?;
-    printed?;
+    let mut is_whole = finished?;
+    let mut watched = Vec::new();
+    if let Some(video) = plan.video.as_ref().filter(|_| is_whole) {
+        match video::run(&plan, video, &mut stop).await? {
+            Some(complete) => watched = complete,
+            None => is_whole = false,
+        }
+    }
+    let results = Results {
+        rows: &rows,
+        arrivals: &arrivals,
+        watched: &watched,
+    };
+    print_results(&plan, &results, begun)?;
     if !is_whole {
         return Err(Failure::reported(Exit::Interrupted));
     }
-    verdict(&rows)
+    verdict(&rows)?;
+    video::row::verdict(&watched)
+}
+
+/// What is printed and drawn.
+pub struct Results<'a> {
+    /// Of download and live video.
+    pub rows: &'a [MultipathRow],
+    /// When data arrived, in the order of `rows`.
+    pub arrivals: &'a [Arrivals],
+    /// Of video on demand.
+    pub watched: &'a [Watched],
 }
 
 /// Connects all variants, in the order of jobs and strategies.
@@ -100,6 +124,9 @@ async fn play(
     start: Instant,
     mut stop: impl Future<Output = Result<(), Failure>> + Unpin,
 ) -> Result<bool, Failure> {
+    if variants.is_empty() {
+        return Ok(true);
+    }
     let progress = Progress::new(!plan.json);
     let board = progress.board();
     let mut playing = JoinSet::new();
@@ -160,21 +187,31 @@ fn report(
 /// Reports the results: table or JSON, and the page.
 fn print_results(
     plan: &Plan,
-    rows: &[MultipathRow],
-    arrivals: &[Arrivals],
+    results: &Results<'_>,
     begun: Instant,
 ) -> Result<(), Failure> {
+    let videos = results.watched.iter().map(|watched| &watched.row);
     if plan.json {
-        for row in rows {
+        for row in results.rows {
+            output::json(row)?;
+        }
+        for row in videos {
             output::json(row)?;
         }
     } else {
-        output::line(&format!("\n{}\n", summary::table(rows)))?;
-        output::line(&format!("{}\n", summary::MEANING))?;
+        if !results.rows.is_empty() {
+            output::line(&format!("\n{}\n", summary::table(results.rows)))?;
+            output::line(&format!("{}\n", summary::MEANING))?;
+        }
+        if !results.watched.is_empty() {
+            let rows: Vec<_> = videos.cloned().collect();
+            output::line(&format!("\n{}\n", video::summary::table(&rows)))?;
+            output::line(&format!("{}\n", video::summary::MEANING))?;
+        }
     }
     if let Some(path) = &plan.page {
         let mut file = PartFile::create(path, true)?;
-        file.write_all(page::render(plan, rows, arrivals).as_bytes())?;
+        file.write_all(page::render(plan, results).as_bytes())?;
         file.complete()?;
         if !plan.json {
             output::line(&format!("plots: {}", path.display()))?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use serde::Serialize;
-use swiftwater::link::{Buffer, LinkConfig};
+use swiftwater::link::{Buffer, LinkConfig, Trace};
 use swiftwater::net::relay::{Delivery, Direction, Relay, RelayConfig};
 use swiftwater::units::{Bandwidth, ByteCount};
 use tokio::task::spawn_blocking;
@@ -39,14 +39,33 @@ impl NetworkName {
 
     /// Each direction of it.
     fn link(self) -> LinkConfig {
-        let (mbps, delay) = match self {
-            Self::Wifi => (20, Duration::from_millis(10)),
-            Self::Lte => (12, Duration::from_millis(25)),
+        let rate = match self {
+            Self::Wifi => Bandwidth::from_mbps(20),
+            Self::Lte => Bandwidth::from_mbps(12),
         };
-        let rate = Bandwidth::from_mbps(mbps);
-        let queue = rate.bytes_in(QUEUE);
+        self.link_of(rate, QUEUE).rate(rate)
+    }
+
+    /// The direction to the client where rates vary: 10 (Wi-Fi) and 6 Mbit/s in the mean.
+    fn varying_link(self, seed: u64) -> LinkConfig {
+        let (mean, trace) = match self {
+            Self::Wifi => (10.0, Trace::synthetic_wifi(seed, VARIATION)),
+            Self::Lte => (6.0, Trace::synthetic_lte(seed, VARIATION)),
+        };
+        let mean = Bandwidth::from_bps((mean * 1e6) as u64);
+        let own = trace.mean_rate().map_or(1.0, Bandwidth::as_mbps_f64);
+        let trace = trace.scaled(mean.as_mbps_f64() / own.max(f64::MIN_POSITIVE));
+        self.link_of(mean, LONG_QUEUE).rate(trace)
+    }
+
+    /// A link with the delay of the network and a queue for so long at `rate`.
+    fn link_of(self, rate: Bandwidth, queue: Duration) -> LinkConfig {
+        let delay = match self {
+            Self::Wifi => Duration::from_millis(10),
+            Self::Lte => Duration::from_millis(25),
+        };
+        let queue = rate.bytes_in(queue);
         LinkConfig::default()
-            .rate(rate)
             .delay(delay)
             .buffer(Buffer::Bytes(ByteCount::new(queue)))
     }
@@ -63,6 +82,12 @@ impl fmt::Display for NetworkName {
 
 /// Time in which a full queue drains.
 const QUEUE: Duration = Duration::from_millis(60);
+
+/// The same where rates vary, at the mean rate.
+const LONG_QUEUE: Duration = Duration::from_millis(150);
+
+/// Length of the traces of rates that vary, which repeat.
+const VARIATION: Duration = Duration::from_secs(300);
 
 /// How Wi-Fi fades before it is gone: so long before, so many packets are lost.
 const FADE: [(Duration, f64); 4] = [
@@ -110,11 +135,24 @@ pub(super) struct Networks {
 impl Networks {
     /// Starts them towards `server`.
     pub(super) async fn start(server: SocketAddr, seed: u64) -> Result<Self, Failure> {
+        Self::with(server, seed, |network| network.link()).await
+    }
+
+    /// The same with rates that vary towards the client, as `seed` has it.
+    pub(super) async fn varying(server: SocketAddr, seed: u64) -> Result<Self, Failure> {
+        Self::with(server, seed, move |network| network.varying_link(seed)).await
+    }
+
+    async fn with(
+        server: SocketAddr,
+        seed: u64,
+        down: impl Fn(NetworkName) -> LinkConfig + Send + 'static,
+    ) -> Result<Self, Failure> {
         let start = move || {
             let relay = |network: NetworkName| {
                 Relay::start(RelayConfig {
                     up: network.link(),
-                    down: network.link(),
+                    down: down(network),
                     seed: seed ^ ((network as u64) << 32),
                     ..RelayConfig::new(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0), server)
                 })

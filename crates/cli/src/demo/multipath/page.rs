@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use swiftwater_lab::report::{Chart, ChartBand, Curve, Headline, Panel, Shape, Sheet};
 
+use super::Results;
 use super::networks::NetworkName;
 use super::plan::{Job, Plan};
 use super::row::MultipathRow;
@@ -46,9 +47,25 @@ impl Arrivals {
     }
 }
 
-/// The page; `rows` and `arrivals` are in the same order.
-pub fn render(plan: &Plan, rows: &[MultipathRow], arrivals: &[Arrivals]) -> String {
+/// The page.
+pub fn render(plan: &Plan, results: &Results<'_>) -> String {
     let mut sheet = Sheet::new("Two networks, one of which fails");
+    if !results.rows.is_empty() {
+        failover(&mut sheet, plan, results.rows, results.arrivals);
+    }
+    if !results.watched.is_empty() {
+        super::video::page::add(&mut sheet, plan, results.watched);
+    }
+    sheet.facts([
+        ("Scheduler", plan.scheduler.clone()),
+        ("Seed", plan.seed.to_string()),
+        ("Program version", env!("CARGO_PKG_VERSION").to_owned()),
+    ]);
+    sheet.render()
+}
+
+/// Download and live video.
+fn failover(sheet: &mut Sheet, plan: &Plan, rows: &[MultipathRow], arrivals: &[Arrivals]) {
     let incident = &plan.incident;
     sheet.paragraph(&format!(
         "A client with Wi-Fi (20 Mbit/s, RTT 20 ms) and LTE (12 Mbit/s, RTT 50 ms) gets a file and live video. {} fails \
@@ -74,17 +91,11 @@ pub fn render(plan: &Plan, rows: &[MultipathRow], arrivals: &[Arrivals]) -> Stri
         ],
     }));
     for (job, _) in &plan.jobs {
-        chart(&mut sheet, plan, *job, rows, arrivals);
+        chart(sheet, plan, *job, rows, arrivals);
     }
     sheet.heading("All numbers");
-    results(&mut sheet, rows);
+    results(sheet, rows);
     sheet.paragraph(MEANING);
-    sheet.facts([
-        ("Scheduler", plan.scheduler.clone()),
-        ("Seed", plan.seed.to_string()),
-        ("Program version", env!("CARGO_PKG_VERSION").to_owned()),
-    ]);
-    sheet.render()
 }
 
 /// The rates of all strategies at a job.

@@ -1,6 +1,7 @@
 //! The flags of `demo multipath`, and what they describe.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -10,6 +11,9 @@ use swiftwater_media::player::LiveConfig;
 use swiftwater_media::source::SourceSpec;
 
 use super::content::Content;
+use super::video::VideoPlan;
+use super::video::segments::Segments;
+use super::video::strategy::VideoStrategy;
 use super::networks::{Incident, NetworkName};
 use crate::commands::relay::change::RelayFault;
 use crate::demo::page_file;
@@ -61,7 +65,7 @@ pub struct MultipathDemoArgs {
     #[arg(long, value_name = "NAME", value_parser = parse_scheduler, default_value = "min-rtt")]
     pub scheduler: String,
 
-    /// A download of 10 MB and a stream of 6 s instead of 30 MB and 16 s
+    /// A download of 10 MB, a stream of 6 s and viewers who stay for 16 s instead of 30 MB, 16 s and 60 s
     #[arg(long)]
     pub quick: bool,
 
@@ -97,6 +101,16 @@ pub enum Strategy {
     Migration,
     /// Both at once (RFC 10069)
     Multipath,
+    /// Video on demand over both, with the scheduler of that name
+    MinRtt,
+    /// Video on demand with XLINK's copies
+    Xlink,
+    /// Video on demand with Chorus
+    Chorus,
+    /// Video on demand with the project's variant of Chorus
+    #[value(name = "chorus+")]
+    #[serde(rename = "chorus+")]
+    ChorusPlus,
 }
 
 impl Strategy {
@@ -106,7 +120,28 @@ impl Strategy {
             Self::SinglePath => "single path",
             Self::Migration => "migration",
             Self::Multipath => "multipath",
+            Self::MinRtt => "min-rtt",
+            Self::Xlink => "XLINK",
+            Self::Chorus => "Chorus",
+            Self::ChorusPlus => "chorus+",
         }
+    }
+
+    /// Whether download and live video are run with it.
+    const fn is_of_failover(self) -> bool {
+        matches!(self, Self::SinglePath | Self::Migration | Self::Multipath)
+    }
+
+    /// That of video on demand.
+    const fn of_video(self) -> Option<VideoStrategy> {
+        Some(match self {
+            Self::SinglePath => VideoStrategy::SinglePath,
+            Self::MinRtt => VideoStrategy::MinRtt,
+            Self::Xlink => VideoStrategy::Xlink,
+            Self::Chorus => VideoStrategy::Chorus,
+            Self::ChorusPlus => VideoStrategy::ChorusPlus,
+            Self::Migration | Self::Multipath => return None,
+        })
     }
 }
 
@@ -118,6 +153,8 @@ pub enum Job {
     Download,
     /// Live video, frame by frame in real time
     Live,
+    /// Video on demand at adaptive bitrates over HTTP/3, on networks whose rates vary; after the others
+    Video,
 }
 
 impl Job {
@@ -126,6 +163,7 @@ impl Job {
         match self {
             Self::Download => "download",
             Self::Live => "live video",
+            Self::Video => "video on demand",
         }
     }
 }
@@ -133,9 +171,11 @@ impl Job {
 /// All parameters, checked.
 #[derive(Debug)]
 pub struct Plan {
-    /// Strategies to compare.
+    /// Strategies of download and live video to compare.
     pub strategies: Vec<Strategy>,
-    /// The jobs, each with what is sent.
+    /// Video on demand, if that is to be run.
+    pub video: Option<VideoPlan>,
+    /// Download and live video, as far as they are to be run, each with what is sent.
     pub jobs: Vec<(Job, Content)>,
     /// What happens to which network.
     pub incident: Incident,
@@ -165,14 +205,35 @@ impl Plan {
         let video: SourceSpec = VIDEO
             .parse()
             .map_err(|error| Failure::new(Exit::Failure, error))?;
+        let wanted = chosen(&args.strategies);
+        let strategies: Vec<_> = (wanted.iter().copied())
+            .filter(|strategy| strategy.is_of_failover())
+            .collect();
+        let of_video: Vec<_> = wanted.iter().filter_map(|one| one.of_video()).collect();
         let mut jobs = Vec::new();
+        let mut on_demand = None;
         for job in chosen(&args.jobs) {
             let content = match job {
+                Job::Video if of_video.is_empty() => continue,
+                Job::Video => {
+                    on_demand = Some(VideoPlan {
+                        strategies: of_video.clone(),
+                        segments: Arc::new(Segments::generate(args.seed)?),
+                        session: Duration::from_secs(quick(16, 60)),
+                    });
+                    continue;
+                }
+                Job::Download | Job::Live if strategies.is_empty() => continue,
                 // Megabytes fit.
                 Job::Download => Content::file(quick(10, 30) as usize * 1_000_000, args.seed),
                 Job::Live => Content::video(&video, length, args.seed)?,
             };
             jobs.push((job, content));
+        }
+        if jobs.is_empty() && on_demand.is_none() {
+            let text = "none of these strategies is for this job: download and live take single-path, migration and \
+                        multipath, video takes single-path, min-rtt, xlink, chorus and chorus+";
+            return Err(Failure::new(Exit::Usage, text));
         }
         let incident = Incident {
             network: args.fails,
@@ -181,7 +242,8 @@ impl Plan {
             until: at + lasts,
         };
         Ok(Self {
-            strategies: chosen(&args.strategies),
+            strategies,
+            video: on_demand,
             jobs,
             limit: length.max(incident.until) + GRACE,
             incident,

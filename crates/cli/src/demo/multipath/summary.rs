@@ -27,8 +27,20 @@ pub fn announcement(plan: &Plan) -> String {
         let size = table::bytes(content.bytes().len() as u64);
         let _ = write!(text, "{and} a {} ({size})", job.title());
     }
-    let names: Vec<_> = plan.strategies.iter().map(|one| one.title()).collect();
-    let _ = write!(text, ": {}", names.join(", "));
+    if !plan.jobs.is_empty() {
+        let names: Vec<_> = plan.strategies.iter().map(|one| one.title()).collect();
+        let _ = write!(text, ": {}", names.join(", "));
+    }
+    if let Some(video) = &plan.video {
+        let then = if plan.jobs.is_empty() { "" } else { "; then during" };
+        let names: Vec<_> = video.strategies.iter().map(|one| one.title()).collect();
+        let _ = write!(
+            text,
+            "{then} video on demand ({}): {}",
+            table::time(video.session),
+            names.join(", ")
+        );
+    }
     text
 }
 

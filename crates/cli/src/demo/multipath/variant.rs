@@ -41,13 +41,13 @@ const RECOVERY: &str = "failover";
 
 /// The identity of the servers.
 pub(super) struct Credentials {
-    identity: Identity,
-    trusted: CertificateDer<'static>,
+    pub(super) identity: Identity,
+    pub(super) trusted: CertificateDer<'static>,
 }
 
 impl Credentials {
     pub(super) fn generate() -> Result<Self, Failure> {
-        let certificate = DevCertificate::generate(["localhost"])
+        let certificate = DevCertificate::generate(["localhost", "127.0.0.1"])
             .map_err(|error| Failure::new(Exit::Certificate, error))?;
         Ok(Self {
             identity: Identity::of(&certificate),
@@ -102,7 +102,7 @@ impl Variant {
         })??;
         let paths = match strategy {
             Strategy::Multipath => Some(second_path(&client, &receiver).await?),
-            Strategy::SinglePath | Strategy::Migration => None,
+            _ => None,
         };
         Ok(Self {
             strategy,
