@@ -9,7 +9,7 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
-use support::{failed, keys, names, run, succeeded, swiftwater};
+use support::{failed, keys, names, succeeded, swiftwater};
 use swiftwater::units::Instant;
 use swiftwater_cli::demo::multipath::content::Content;
 use swiftwater_cli::demo::multipath::receipt::Receipt;
@@ -19,7 +19,11 @@ use tempfile::TempDir;
 
 #[test]
 fn each_strategy_reports_both_jobs() {
-    let output = run(["demo", "multipath", "--quick", "--json"]);
+    let jobs = ["--job", "download", "--job", "live"];
+    let mut demo = swiftwater();
+    demo.args(["demo", "multipath", "--quick", "--json"])
+        .args(jobs);
+    let output = demo.output().unwrap();
     let output = succeeded(&output);
     let rows: Vec<Value> = output
         .lines()
@@ -87,12 +91,70 @@ fn the_page_shows_the_rate_per_path_and_needs_nothing_else() {
 }
 
 #[test]
+fn each_strategy_reports_video_on_demand() {
+    let directory = TempDir::new().unwrap();
+    let mut demo = swiftwater();
+    demo.args(["demo", "multipath", "--quick", "--json", "--job", "video"])
+        .args(["--page", "video.html"])
+        .current_dir(directory.path());
+    let output = succeeded(&demo.output().unwrap());
+    let rows: Vec<Value> = output
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let strategies: Vec<_> = rows.iter().map(|row| &row["strategy"]).collect();
+    assert_eq!(
+        strategies,
+        ["single-path", "min-rtt", "xlink", "chorus", "chorus+"]
+    );
+    for row in &rows {
+        let expected = [
+            "bitrate_mbps",
+            "chunk_p99_ms",
+            "copies_share",
+            "first_frame_ms",
+            "job",
+            "qoe",
+            "segments",
+            "sent_by_path",
+            "sha256_ok",
+            "stall_ms",
+            "stalls",
+            "strategy",
+        ];
+        assert_eq!(keys(row), expected);
+        assert_eq!(row["sha256_ok"], true, "{row}");
+        let is_single = row["strategy"] == "single-path";
+        let paths = row["sent_by_path"].as_array().unwrap();
+        assert_eq!(paths.len(), if is_single { 1 } else { 2 }, "{row}");
+        for sent in paths {
+            assert!(sent.as_u64().unwrap() > 100_000, "{row}");
+        }
+        // 16 s of segments of 2 s.
+        assert!(row["segments"].as_u64().unwrap() >= 4, "{row}");
+        let number = |key: &str| row[key].as_f64().unwrap();
+        assert!((0.5..16.1).contains(&number("bitrate_mbps")), "{row}");
+        assert!(number("first_frame_ms") > 20.0 && number("chunk_p99_ms") > 20.0);
+        assert!((0.0..0.2).contains(&number("copies_share")), "{row}");
+        if is_single {
+            assert_eq!(number("copies_share"), 0.0);
+        }
+    }
+    let page = fs::read_to_string(directory.path().join("video.html")).unwrap();
+    for text in ["Buffer", "Bitrate", "Paths and copies", "chorus+", "XLINK"] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
 fn impossible_flags_are_refused() {
     for (flags, expected) in [
         (["--fault", "gone"], "cut-up"),
         (["--fault", "delay:0"], "1 to 1000"),
         (["--strategy", "none"], "single-path"),
         (["--scheduler", "none-such"], "round-robin"),
+        (["--strategy=migration", "--job=video"], "min-rtt"),
+        (["--strategy=chorus", "--job=live"], "single-path"),
     ] {
         let output = swiftwater()
             .args(["demo", "multipath"])

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use swiftwater_media::streaming::adaptation::{
-    Adaptation, AdaptationKind, Bola, GuardedMpc, Mpc, RateRule, Situation,
+    Adaptation, AdaptationKind, Bola, Mpc, RateRule, Situation,
 };
 use swiftwater_media::streaming::{Chunk, Ladder, Qoe, QoeWeights};
 use swiftwater_units::Bandwidth;
@@ -31,17 +31,6 @@ fn choice(
     buffered: f64,
     predicted: Option<f64>,
 ) -> usize {
-    choice_after_errors(adaptation, previous, buffered, predicted, 0.0)
-}
-
-/// The same after predictions that were too high by this share of the throughput.
-fn choice_after_errors(
-    adaptation: &mut dyn Adaptation,
-    previous: Option<usize>,
-    buffered: f64,
-    predicted: Option<f64>,
-    over_estimation: f64,
-) -> usize {
     let ladder = Ladder::chorus();
     let chunk = nominal(&ladder);
     let upcoming = vec![&chunk; adaptation.lookahead()];
@@ -52,7 +41,6 @@ fn choice_after_errors(
         buffered: Duration::from_secs_f64(buffered),
         maximum: MAXIMUM,
         predicted: predicted.map(|mbps| Bandwidth::from_bps((mbps * 1e6) as u64)),
-        over_estimation,
     })
 }
 
@@ -64,26 +52,6 @@ fn without_a_prediction_the_first_chunk_is_the_lowest() {
     }
     assert_eq!(choice(&mut Mpc::default(), Some(3), 20.0, Some(0.0)), 0);
     assert!("best".parse::<AdaptationKind>().is_err());
-}
-
-#[test]
-fn the_guard_limits_only_what_could_empty_the_buffer() {
-    let mut at = |buffered, mbps, error| {
-        let mut guarded = GuardedMpc::default();
-        choice_after_errors(&mut guarded, Some(3), buffered, Some(mbps), error)
-    };
-    // Chunks of 4 s at 1, 2.5, 5, 8 and 16 Mbit/s. Without errors it is what the search chooses.
-    for buffered in [4.0, 8.0, 30.0] {
-        let mut search = Mpc::default();
-        let searched = choice(&mut search, Some(3), buffered, Some(8.5));
-        assert_eq!(at(buffered, 8.5, 0.0), searched);
-    }
-    // With 8 Mbit/s predicted and errors of 100 %, 4 Mbit/s bring 2 s of buffer 8 Mbit.
-    assert_eq!(at(2.0, 8.0, 1.0), 0);
-    assert_eq!(at(3.0, 8.0, 1.0), 1);
-    assert_eq!(at(20.0, 8.0, 1.0), 3);
-    // The lowest level is requested whatever is buffered.
-    assert_eq!(at(0.0, 8.0, 5.0), 0);
 }
 
 #[test]
@@ -183,7 +151,6 @@ proptest! {
             buffered: Duration::from_secs(buffered),
             maximum: MAXIMUM,
             predicted: Some(Bandwidth::from_kbps(kbps)),
-            over_estimation: 0.0,
         });
         let count = ladder.levels();
         let (mut best, mut best_with_chosen) = (f64::NEG_INFINITY, f64::NEG_INFINITY);

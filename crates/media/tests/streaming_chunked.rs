@@ -228,6 +228,66 @@ fn a_failed_request_is_made_again_after_a_wait() {
     assert_eq!(player.records()[0].took, Duration::from_millis(300));
 }
 
+fn abandoning() -> ChunkedConfig {
+    ChunkedConfig {
+        abandon: true,
+        ..ChunkedConfig::default()
+    }
+}
+
+#[test]
+fn a_request_that_would_be_answered_too_late_is_given_up() {
+    // 4 s are buffered, and 8 MB requested, of which 50 kB arrive in each tenth of a second: 4 Mbit/s.
+    let mut player = fixed(abandoning(), 4, 4);
+    let first = player.poll_request(ms(0)).expect("a request");
+    complete(&mut player, ms(0), first);
+    let second = player.poll_request(ms(0)).expect("a request");
+    events(&mut player);
+    for tenth in 1..10 {
+        player.on_progress(ms(100 * tenth), 50_000);
+        assert_eq!(player.poll_abandoned(), None);
+    }
+    assert_eq!(player.next_timer(), Some(ms(1_000)), "the first look");
+    player.on_progress(ms(1_000), 50_000);
+    assert_eq!(player.poll_abandoned(), Some(second.index));
+    assert_eq!(player.poll_abandoned(), None, "once");
+    assert!(!player.has_request());
+    // 3 s are left: 1.25 MB at 2.5 Mbit/s take 2.5 s, 2.5 MB at 5 Mbit/s take 5 s.
+    let third = player.poll_request(ms(1_000)).expect("a request");
+    assert_eq!((third.index, third.level), (second.index, 1));
+    assert_eq!(third.predicted, Some(Bandwidth::from_mbps(4)));
+    assert!(events(&mut player).contains(&(ms(1_000), ChunkedEvent::Abandoned { from: 4, to: 1 })));
+    complete(&mut player, ms(2_000), third);
+    assert_eq!(player.records().len(), 2);
+    assert_eq!(player.records()[1].level, 1);
+}
+
+#[test]
+fn what_arrives_in_time_or_can_not_be_smaller_is_not_given_up() {
+    let run = |config, level, bytes_per_tenth: u64, tenths: u64| {
+        let mut player = fixed(config, 4, level);
+        let first = player.poll_request(ms(0)).expect("a request");
+        complete(&mut player, ms(0), first);
+        player.poll_request(ms(0)).expect("a request");
+        for tenth in 1..=tenths {
+            player.on_progress(ms(100 * tenth), bytes_per_tenth);
+            if player.poll_abandoned().is_some() {
+                return Some(tenth);
+            }
+        }
+        None
+    };
+    // 8 MB at 24 Mbit/s arrive in 2.7 s, of 4 s.
+    assert_eq!(run(abandoning(), 4, 300_000, 26), None);
+    // The lowest level, and what lacks less than the lowest level needs (500 kB).
+    assert_eq!(run(abandoning(), 0, 1_000, 100), None);
+    assert_eq!(run(abandoning(), 1, 76_000, 10), None);
+    // Nothing arrives at all: at the first look.
+    assert_eq!(run(abandoning(), 4, 0, 100), Some(10));
+    // Not asked for.
+    assert_eq!(run(ChunkedConfig::default(), 4, 0, 100), None);
+}
+
 #[test]
 fn a_chunk_without_bytes_is_a_failure() {
     let mut player = fixed(ChunkedConfig::default(), 1, 0);

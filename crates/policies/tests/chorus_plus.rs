@@ -164,10 +164,7 @@ fn what_gains_is_copied_and_near_the_expected_time_everything() {
     assert_eq!(of("chorus+:gain=50ms", Some(110)), all);
     assert_eq!(of("chorus+:gain=0ms", Some(112)), gaining);
     assert_eq!(of("chorus+:gain=0ms,beta=0", Some(300)), all);
-    assert_eq!(
-        of("chorus+:gain=0ms,expected-time=off", Some(110)),
-        gaining
-    );
+    assert_eq!(of("chorus+:gain=0ms,expected-time=off", Some(110)), gaining);
     assert!(of("chorus+:gain=0ms,share=0", Some(110)).is_empty());
 }
 

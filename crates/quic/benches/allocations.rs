@@ -15,7 +15,7 @@ mod support;
 #[path = "support/bulk.rs"]
 mod transfer;
 
-use transfer::Bulk;
+use transfer::{Bulk, of_video};
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
@@ -33,7 +33,13 @@ fn main() {
         let name = format!("null cipher, {paths} paths");
         (name, Bulk::with_paths(false, paths))
     });
-    for (name, mut bulk) in ciphers.into_iter().chain(paths).chain(policies) {
+    let video = ["xlink", "xlink-paper", "chorus", "chorus+"].map(|name| {
+        let policies = of_video(name).unwrap();
+        let bulk = Bulk::with_policies_and_paths(false, 2, policies).as_video();
+        (format!("null cipher, 2 paths, video, {name}"), bulk)
+    });
+    let all = (ciphers.into_iter().chain(paths).chain(policies)).chain(video);
+    for (name, mut bulk) in all {
         let profiler = dhat::Profiler::builder().testing().build();
         let before = packets(&mut bulk);
         let blocks = dhat::HeapStats::get().total_blocks;

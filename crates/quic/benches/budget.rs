@@ -5,7 +5,8 @@
 //! benches/peers/budget --instructions BINARY null
 //! ```
 //!
-//! Arguments: `aes` or `null`, how many megabytes, and `2-paths` for several paths. Prints how many packets each end sent, to divide by.
+//! Arguments: `aes` or `null`, how many megabytes, `2-paths` for several paths, and `policies=xlink`, `xlink-paper`, `chorus`
+//! or `chorus+` for other policies on these, with each megabyte announced as a response to a player. Prints how many packets each end sent, to divide by.
 
 #![allow(
     missing_docs,
@@ -19,7 +20,7 @@ mod support;
 #[path = "support/bulk.rs"]
 mod transfer;
 
-use transfer::Bulk;
+use transfer::{Bulk, of_video};
 
 /// What a profiler looks at: everything before is preparation.
 struct Measured<'a>(&'a mut Bulk);
@@ -41,9 +42,14 @@ fn main() {
         let count = argument.strip_suffix("-paths")?;
         count.parse().ok()
     });
-    let mut bulk = match paths {
-        Some(paths) => Bulk::with_paths(real_tls, paths),
-        None => Bulk::new(real_tls),
+    let policies = (arguments.iter()).find_map(|argument| argument.strip_prefix("policies="));
+    let mut bulk = match (policies, paths) {
+        (Some(name), _) => {
+            let policies = of_video(name).unwrap();
+            Bulk::with_policies_and_paths(real_tls, paths.unwrap_or(2), policies).as_video()
+        }
+        (None, Some(paths)) => Bulk::with_paths(real_tls, paths),
+        (None, None) => Bulk::new(real_tls),
     };
     let sent = |bulk: &mut Bulk| {
         let client = bulk.wire.client.connection().stats().packets_sent.get();

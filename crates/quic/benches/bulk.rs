@@ -10,7 +10,7 @@ mod transfer;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-use transfer::{Bulk, MEGABYTE};
+use transfer::{Bulk, MEGABYTE, of_video};
 
 fn bulk(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("bulk_1MB");
@@ -49,5 +49,20 @@ fn paths(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, bulk, policies, paths);
+/// The policies for video over two paths: each megabyte is a response.
+fn video(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("video_1MB");
+    group.throughput(Throughput::Bytes(MEGABYTE as u64));
+    let policies = ["xlink", "xlink-paper", "chorus", "chorus+"];
+    for (name, policies) in policies.map(|name| (name, of_video(name))) {
+        let Some(policies) = policies else {
+            continue;
+        };
+        let mut bulk = Bulk::with_policies_and_paths(false, 2, policies).as_video();
+        group.bench_function(name, |bencher| bencher.iter(|| bulk.megabyte()));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, bulk, policies, paths, video);
 criterion_main!(benches);

@@ -74,7 +74,14 @@ impl Reinjector for RecordingReinjector {
         out: &mut Vec<Reinjection>,
     ) {
         let ranges: Vec<_> = outstanding.collect();
-        (self.0).reinject(now, occasion, &mut ranges.iter().copied(), paths, hints, out);
+        (self.0).reinject(
+            now,
+            occasion,
+            &mut ranges.iter().copied(),
+            paths,
+            hints,
+            out,
+        );
         let mut told = self.1.0.lock().unwrap();
         if let Occasion::PathDown(path) = occasion {
             let view = paths.iter().find(|view| view.id == path);
@@ -194,8 +201,8 @@ fn a_path_that_falls_silent_is_announced_when_it_is_abandoned() {
 fn a_connection_of_one_path_announces_no_further_one() {
     let ends = Recording::default();
     let server = ends.clone();
-    let builder = builder(link(20, 20))
-        .server_config(move |config| config.policies = Arc::new(server));
+    let builder =
+        builder(link(20, 20)).server_config(move |config| config.policies = Arc::new(server));
     let mut pair = connected(builder);
     assert!(pair.transfer(1_000_000, Direction::ToClient).verified);
     let told = ends.0.lock().unwrap();

@@ -28,6 +28,7 @@ pub(super) const CHUNKED_KEYS: &[&str] = &[
     "session",
     "buffer",
     "start_buffer",
+    "abandon",
     "feedback",
     "viewer_feedback",
 ];
@@ -150,6 +151,7 @@ pub(super) fn read_chunked(row: &Reader<'_>) -> Read<ChunkedVideoSpec> {
         predictor: row.word("predictor", &predictors)?.unwrap_or_default(),
         player: ChunkedConfig {
             session: session.or(default.session),
+            abandon: row.truth("abandon")?.unwrap_or(default.abandon),
             buffer: BufferConfig {
                 maximum: maximum.unwrap_or(default.buffer.maximum),
                 start: start.unwrap_or(default.buffer.start),

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_policies::Policies;
 use swiftwater_policies::schedulers::MinRttConfig;
-use swiftwater_quic::policy::{DefaultPolicies, PolicyFactory};
+use swiftwater_policies::xlink::XlinkConfig;
+use swiftwater_policies::{PlayerFeedbackConfig, Policies};
+use swiftwater_quic::policy::{
+    ChunkExpectation, DefaultPolicies, PlayerSignal, PolicyFactory, ResponseStart,
+};
 use swiftwater_quic::{MultipathConfig, ReadOutcome, RetryPolicy, TransportConfig};
-use swiftwater_units::{Dir, StreamId};
+use swiftwater_units::{Bandwidth, ByteCount, Dir, StreamId};
 
 use crate::support::{Wire, establish};
 
@@ -21,6 +24,8 @@ pub(crate) struct Bulk {
     id: StreamId,
     data: Vec<u8>,
     sink: Vec<u8>,
+    /// Each megabyte is announced as a response, and the receiver plays it.
+    is_video: bool,
 }
 
 fn configuration(policies: Arc<dyn PolicyFactory>) -> TransportConfig {
@@ -30,6 +35,20 @@ fn configuration(policies: Arc<dyn PolicyFactory>) -> TransportConfig {
         policies,
         ..TransportConfig::default()
     }
+}
+
+/// Policies for video over several paths, for both ends, by name.
+#[allow(dead_code, reason = "not in every benchmark")]
+pub(crate) fn of_video(name: &str) -> Option<Policies> {
+    let policies = match name {
+        "xlink" => Policies::xlink(),
+        "xlink-paper" => Policies::xlink().with_reinjector(Arc::new(XlinkConfig::paper())),
+        "chorus" => Policies::chorus(),
+        "chorus+" => Policies::chorus_plus(),
+        _ => return None,
+    };
+    // The receiver's; the sender has nothing to report with it.
+    Some(policies.with_feedback(Arc::new(PlayerFeedbackConfig::default())))
 }
 
 impl Bulk {
@@ -45,11 +64,48 @@ impl Bulk {
     /// The same over `paths` paths, which all have the same addresses; `min-rtt` chooses among them.
     pub(crate) fn with_paths(real_tls: bool, paths: usize) -> Self {
         let policies = Policies::default().with_scheduler(Arc::new(MinRttConfig::default()));
+        Self::with_policies_and_paths(real_tls, paths, policies)
+    }
+
+    /// The same with other policies on both ends.
+    pub(crate) fn with_policies_and_paths(
+        real_tls: bool,
+        paths: usize,
+        policies: Policies,
+    ) -> Self {
         let config = TransportConfig {
             multipath: Some(MultipathConfig::default()),
+            max_feedback_size: 64,
             ..configuration(Arc::new(policies))
         };
         Self::with_config(real_tls, paths, config)
+    }
+
+    /// Announces each megabyte as a response, which a player with ten seconds in its buffer expects in a second.
+    pub(crate) fn as_video(mut self) -> Self {
+        self.is_video = true;
+        self
+    }
+
+    fn announce(&mut self) {
+        let now = self.wire.now;
+        let response = ResponseStart {
+            stream: self.id,
+            bytes: ByteCount::new(MEGABYTE as u64),
+            requested_at: now,
+        };
+        let sender = self.wire.client.connection();
+        sender.update_hints(now, |hints| hints.response = Some(response));
+        let bitrate = Bandwidth::from_mbps(2);
+        let player = PlayerSignal::buffering(Duration::from_secs(10), bitrate, 24.0);
+        let receiver = self.wire.server.connection();
+        receiver.update_hints(now, |hints| {
+            hints.player = Some(player);
+            hints.expectation = Some(ChunkExpectation {
+                chunk: 0,
+                expected_time: Duration::from_secs(1),
+            });
+        });
     }
 
     fn with_config(real_tls: bool, paths: usize, config: TransportConfig) -> Self {
@@ -77,6 +133,7 @@ impl Bulk {
             id,
             data: vec![7; 1 << 16],
             sink: vec![0; 1 << 16],
+            is_video: false,
         };
         // Past slow start, window growth and every buffer's growth.
         for _ in 0..64 {
@@ -87,6 +144,9 @@ impl Bulk {
 
     /// Writes and reads a megabyte.
     pub(crate) fn megabyte(&mut self) {
+        if self.is_video {
+            self.announce();
+        }
         let (mut written, mut read) = (0, 0);
         while read < MEGABYTE {
             while written < MEGABYTE {

@@ -59,6 +59,10 @@ pub struct PlayArgs {
           help_heading = "Player")]
     pub buffer: Duration,
 
+    /// Give a segment up for one at a lower bitrate if it would arrive after the buffer is empty
+    #[arg(long, help_heading = "Player")]
+    pub abandon: bool,
+
     /// What a second of stall costs in the score, Mbit/s
     #[arg(long, value_name = "WEIGHT", default_value_t = 16.0, value_parser = weight, help_heading = "Player")]
     pub stall_weight: f64,

@@ -73,6 +73,7 @@ async fn play(args: &PlayArgs, clients: &Clients) -> Result<(), Failure> {
         },
         session: args.session,
         looped: args.looped,
+        abandon: args.abandon,
         weights: QoeWeights {
             stall: args.stall_weight,
             switching: args.switch_weight,

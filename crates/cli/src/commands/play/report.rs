@@ -166,6 +166,7 @@ impl SessionObserver for Reporter {
                 ChunkedEvent::FirstFrame => "first_frame",
                 ChunkedEvent::Stalled => "stalled",
                 ChunkedEvent::Resumed => "resumed",
+                ChunkedEvent::Abandoned { .. } => "abandoned",
                 ChunkedEvent::Finished => "finished",
                 // Shown by the segments, or by `failure`.
                 _ => continue,

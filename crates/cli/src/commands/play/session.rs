@@ -12,8 +12,8 @@ use swiftwater_media::streaming::{ChunkRequest, ChunkedPlayer, divide_by_path};
 use tokio::time::sleep_until;
 
 use super::fetch::Content;
-use super::playlist::{Level, Resource};
 use super::observer::SessionObserver;
+use super::playlist::{Level, Resource};
 use crate::exit::{Exit, Failure};
 use crate::multipath::PathManagers;
 
@@ -108,8 +108,11 @@ impl<O: SessionObserver> Session<O> {
             bytes += self.receive(&header, connection.as_ref()).await?;
             with_header[request.level] = true;
         }
-        bytes += self.receive(&segment, connection.as_ref()).await?;
-        if self.player.is_finished() {
+        if self.player.has_request() {
+            bytes += self.receive(&segment, connection.as_ref()).await?;
+        }
+        if self.player.is_finished() || self.player.poll_abandoned().is_some() {
+            // What was under way is cancelled.
             return Ok(());
         }
         // The first request opens the connection.
@@ -124,7 +127,8 @@ impl<O: SessionObserver> Session<O> {
         Ok(())
     }
 
-    /// Counts the bytes of `resource` while the player's time goes on; ends early if the viewer leaves.
+    /// Counts the bytes of `resource` while the player's time goes on; ends early if the viewer leaves or the
+    /// player gives the request up.
     async fn receive(
         &mut self,
         resource: &Resource,
@@ -139,17 +143,19 @@ impl<O: SessionObserver> Session<O> {
                 content = &mut request => break content?,
                 () = sleep_until(timer) => self.on_wake(connection)?,
             }
-            if self.player.is_finished() {
+            if self.player.is_finished() || !self.player.has_request() {
                 return Ok(0);
             }
         };
         let mut bytes: u64 = 0;
-        while !self.player.is_finished() {
+        while !self.player.is_finished() && self.player.has_request() {
             let timer = self.next_wake();
             tokio::select! {
                 data = content.next() => match data? {
                     Some(data) => {
                         bytes += data.len() as u64;
+                        let now = self.now();
+                        self.player.on_progress(now, data.len() as u64);
                         self.observer.on_data(&data);
                     }
                     None => {

@@ -185,11 +185,7 @@ fn report(
 }
 
 /// Reports the results: table or JSON, and the page.
-fn print_results(
-    plan: &Plan,
-    results: &Results<'_>,
-    begun: Instant,
-) -> Result<(), Failure> {
+fn print_results(plan: &Plan, results: &Results<'_>, begun: Instant) -> Result<(), Failure> {
     let videos = results.watched.iter().map(|watched| &watched.row);
     if plan.json {
         for row in results.rows {

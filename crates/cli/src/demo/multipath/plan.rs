@@ -11,10 +11,10 @@ use swiftwater_media::player::LiveConfig;
 use swiftwater_media::source::SourceSpec;
 
 use super::content::Content;
+use super::networks::{Incident, NetworkName};
 use super::video::VideoPlan;
 use super::video::segments::Segments;
 use super::video::strategy::VideoStrategy;
-use super::networks::{Incident, NetworkName};
 use crate::commands::relay::change::RelayFault;
 use crate::demo::page_file;
 use crate::exit::{Exit, Failure};

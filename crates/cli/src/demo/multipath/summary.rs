@@ -32,7 +32,11 @@ pub fn announcement(plan: &Plan) -> String {
         let _ = write!(text, ": {}", names.join(", "));
     }
     if let Some(video) = &plan.video {
-        let then = if plan.jobs.is_empty() { "" } else { "; then during" };
+        let then = if plan.jobs.is_empty() {
+            ""
+        } else {
+            "; then during"
+        };
         let names: Vec<_> = video.strategies.iter().map(|one| one.title()).collect();
         let _ = write!(
             text,

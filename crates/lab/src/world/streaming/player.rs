@@ -58,15 +58,16 @@ impl Player {
     /// The next request to cancel.
     pub(super) fn poll_cancel(&mut self) -> Option<u64> {
         match self {
-            Self::Chunked(_) => None,
+            Self::Chunked(player) => player.poll_abandoned(),
             Self::Short(player) => player.poll_cancel(),
         }
     }
 
     /// The next `bytes` of a response arrived.
     pub(super) fn on_data(&mut self, now: Instant, id: u64, bytes: u64) {
-        if let Self::Short(player) = self {
-            player.on_data(now, id, bytes);
+        match self {
+            Self::Chunked(player) => player.on_progress(now, bytes),
+            Self::Short(player) => player.on_data(now, id, bytes),
         }
     }
 

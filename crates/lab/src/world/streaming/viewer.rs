@@ -122,6 +122,10 @@ impl StreamingViewer {
     fn drive(&mut self, host: &mut HostContext<'_>) {
         let now = host.now();
         self.player.on_timer(now);
+        // A request that takes the place of another has its number.
+        while let Some(id) = self.player.poll_cancel() {
+            self.cancel(host, id);
+        }
         let mut expectation = None;
         if self.connected {
             while let Some(wanted) = self.player.poll_request(now) {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use swiftwater_units::text::ParseError;
 
-use super::{Adaptation, Bola, GuardedMpc, Mpc, RateRule};
+use super::{Adaptation, Bola, Mpc, RateRule};
 
 /// An algorithm by name, with its default parameters.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -13,8 +13,6 @@ pub enum AdaptationKind {
     /// `mpc`: [`Mpc`].
     #[default]
     Mpc,
-    /// `guarded-mpc`: [`GuardedMpc`].
-    GuardedMpc,
     /// `rate`: [`RateRule`].
     Rate,
     /// `bola`: [`Bola`].
@@ -23,13 +21,12 @@ pub enum AdaptationKind {
 
 impl AdaptationKind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Mpc, Self::GuardedMpc, Self::Rate, Self::Bola];
+    pub const ALL: [Self; 3] = [Self::Mpc, Self::Rate, Self::Bola];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mpc => "mpc",
-            Self::GuardedMpc => "guarded-mpc",
             Self::Rate => "rate",
             Self::Bola => "bola",
         }
@@ -39,7 +36,6 @@ impl AdaptationKind {
     pub fn build(self) -> Box<dyn Adaptation> {
         match self {
             Self::Mpc => Box::new(Mpc::default()),
-            Self::GuardedMpc => Box::new(GuardedMpc::default()),
             Self::Rate => Box::new(RateRule::default()),
             Self::Bola => Box::new(Bola::default()),
         }
@@ -56,7 +52,7 @@ impl FromStr for AdaptationKind {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let expected = "use mpc, guarded-mpc, rate or bola";
+        let expected = "use mpc, rate or bola";
         let found = Self::ALL
             .into_iter()
             .find(|kind| kind.name() == text.trim());

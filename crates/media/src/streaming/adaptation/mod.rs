@@ -1,9 +1,8 @@
 //! Bitrate adaptation: at which level to request the next chunk.
 //!
-//! [`Mpc`], [`GuardedMpc`], [`RateRule`] and [`Bola`]. Without a prediction all of them choose the lowest level.
+//! [`Mpc`], [`RateRule`] and [`Bola`]. Without a prediction all of them choose the lowest level.
 
 mod bola;
-mod guarded_mpc;
 mod kind;
 mod mpc;
 mod rate;
@@ -17,7 +16,6 @@ use super::ladder::Ladder;
 use super::video::Chunk;
 
 pub use bola::Bola;
-pub use guarded_mpc::GuardedMpc;
 pub use kind::AdaptationKind;
 pub use mpc::{MAX_HORIZON, Mpc};
 pub use rate::RateRule;
@@ -38,9 +36,6 @@ pub struct Situation<'a> {
     pub maximum: Duration,
     /// Predicted throughput of the next chunk, if there is a prediction.
     pub predicted: Option<Bandwidth>,
-    /// Largest over-estimation of the last five chunks that were requested with a prediction: what was predicted less
-    /// the throughput, over the throughput; 0 if no prediction was too high.
-    pub over_estimation: f64,
 }
 
 /// An algorithm of bitrate adaptation.

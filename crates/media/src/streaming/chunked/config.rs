@@ -19,6 +19,9 @@ pub struct ChunkedConfig {
     pub looped: bool,
     /// Wait after a failed request. Default 500 ms.
     pub retry_after: Duration,
+    /// Whether a request is given up for one of the same chunk at a lower level if it would not be answered before the
+    /// buffer is empty. Default false, as in Chorus' evaluation.
+    pub abandon: bool,
     /// Frames per second, for [`PlayerSignal`](swiftwater_quic::policy::PlayerSignal); 0 if unknown.
     /// Default 24.
     pub fps: f64,
@@ -35,6 +38,7 @@ impl Default for ChunkedConfig {
             session: None,
             looped: false,
             retry_after: Duration::from_millis(500),
+            abandon: false,
             fps: 24.0,
             weights: QoeWeights::default(),
         }

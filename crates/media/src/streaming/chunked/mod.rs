@@ -1,5 +1,6 @@
 //! A player of chunked video at adaptive bitrates.
 
+mod abandonment;
 mod config;
 mod player;
 mod record;

@@ -7,14 +7,13 @@ use std::time::Duration;
 use swiftwater_quic::policy::PlayerSignal;
 use swiftwater_units::{Bandwidth, ByteCount, Instant, PathId};
 
+use super::abandonment::{Progress, Replacement};
 use super::config::ChunkedConfig;
 use super::record::{ChunkRecord, ChunkedReport, PredictionErrors};
 use crate::player::PlayerState;
 use crate::streaming::adaptation::{Adaptation, Situation};
 use crate::streaming::buffer::PlayBuffer;
-use crate::streaming::predictor::{
-    ChunkDelivery, PathBytes, ServerReport, ThroughputPredictor, WINDOW,
-};
+use crate::streaming::predictor::{ChunkDelivery, PathBytes, ServerReport, ThroughputPredictor};
 use crate::streaming::qoe::Qoe;
 use crate::streaming::video::{Chunk, ChunkedVideo};
 
@@ -54,6 +53,13 @@ pub enum ChunkedEvent {
     },
     /// The buffer is full: nothing is requested for a while.
     Paused,
+    /// A request was given up for one at a lower level.
+    Abandoned {
+        /// Its level.
+        from: usize,
+        /// Level of the next request.
+        to: usize,
+    },
     /// A request failed.
     Failed,
     /// The video was played to its end, or the viewer left.
@@ -66,12 +72,14 @@ struct Pending {
     request: ChunkRequest,
     requested: Instant,
     paths: BTreeMap<PathId, u64>,
+    progress: Progress,
 }
 
 /// Plays a chunked video: asks for chunks one after the other as the buffer has room, at the levels
 /// that an [`Adaptation`] chooses with the predictions of a [`ThroughputPredictor`].
 ///
 /// The driver passes what happens with its time, which must not decrease, and after each call
+/// - cancels the request of [`poll_abandoned`](Self::poll_abandoned), if there is one,
 /// - sends the request of [`poll_request`](Self::poll_request), if there is one,
 /// - and calls [`on_timer`](Self::on_timer) at [`next_timer`](Self::next_timer), or later.
 ///
@@ -114,6 +122,9 @@ pub struct ChunkedPlayer {
     /// Chunks complete: also the index of the next one.
     complete: u64,
     pending: Option<Pending>,
+    /// Chunk whose request was given up, until the driver was told, and what to request instead.
+    abandoned: Option<u64>,
+    replacement: Option<Replacement>,
     /// Not to request before: the buffer was full, or a request failed.
     not_before: Option<Instant>,
     paused: bool,
@@ -143,6 +154,8 @@ impl ChunkedPlayer {
             buffer: PlayBuffer::new(config.buffer, now),
             complete: 0,
             pending: None,
+            abandoned: None,
+            replacement: None,
             not_before: None,
             paused: false,
             finished: false,
@@ -161,17 +174,22 @@ impl ChunkedPlayer {
         if self.finished || self.pending.is_some() || waits || !self.has_more() {
             return None;
         }
-        if !self.buffer.has_room() {
+        let replacement = self.replacement.take();
+        if replacement.is_none() && !self.buffer.has_room() {
             self.pause(now);
             return None;
         }
         self.paused = false;
         self.not_before = None;
-        let request = self.decide(now);
+        let request = match replacement {
+            Some(replacement) => self.replace(replacement),
+            None => self.decide(now),
+        };
         self.pending = Some(Pending {
             request,
             requested: now,
             paths: BTreeMap::new(),
+            progress: Progress::new(now),
         });
         let previous = self.records.last().map(|record| record.level);
         if let Some(from) = previous.filter(|level| *level != request.level) {
@@ -180,6 +198,20 @@ impl ChunkedPlayer {
                 .push_back((now, ChunkedEvent::Switched { from, to }));
         }
         Some(request)
+    }
+
+    /// The next `bytes` of the chunk under way arrived, on whichever path. Only requests whose progress is known are given
+    /// up ([`ChunkedConfig::abandon`]). Ignored without a request.
+    pub fn on_progress(&mut self, now: Instant, bytes: u64) {
+        if let Some(pending) = &mut self.pending {
+            pending.progress.add(now, bytes);
+        }
+        self.on_timer(now);
+    }
+
+    /// The chunk whose request has been given up, to be cancelled; another request for it follows.
+    pub fn poll_abandoned(&mut self) -> Option<u64> {
+        self.abandoned.take()
     }
 
     /// `bytes` of the chunk under way arrived on `path`. Ignored without a request.
@@ -248,6 +280,9 @@ impl ChunkedPlayer {
         let end = self.session_end();
         self.buffer.advance(end.map_or(now, |end| end.min(now)));
         self.report_changes();
+        if self.config.abandon {
+            self.check_progress(now);
+        }
         if let Some(end) = end.filter(|end| *end <= now && !self.finished) {
             self.finish(end);
         }
@@ -259,13 +294,25 @@ impl ChunkedPlayer {
             return None;
         }
         let request = self.not_before.filter(|_| self.pending.is_none());
-        let times = [request, self.buffer.next_change(), self.session_end()];
+        let pending = self.pending.as_ref().filter(|_| self.config.abandon);
+        let check = pending.map(|pending| pending.progress.check_at());
+        let times = [
+            request,
+            check,
+            self.buffer.next_change(),
+            self.session_end(),
+        ];
         times.into_iter().flatten().min()
     }
 
     /// The next event that wasn't returned yet, with its time.
     pub fn poll_event(&mut self) -> Option<(Instant, ChunkedEvent)> {
         self.events.pop_front()
+    }
+
+    /// Whether a request is under way.
+    pub const fn has_request(&self) -> bool {
+        self.pending.is_some()
     }
 
     /// Whether the video was played to its end, or the viewer left. A request under way is then to be
@@ -331,6 +378,38 @@ impl ChunkedPlayer {
         self.config.session.map(|session| self.started + session)
     }
 
+    /// Gives the request under way up if it would be answered too late.
+    fn check_progress(&mut self, now: Instant) {
+        let Some(pending) = &mut self.pending else {
+            return;
+        };
+        let chunk = self.video.looped(pending.request.index);
+        let (level, buffered) = (pending.request.level, self.buffer.buffered());
+        let replacement = pending.progress.check(now, chunk, level, buffered);
+        if let Some(replacement) = replacement {
+            self.abandoned = Some(pending.request.index);
+            self.pending = None;
+            self.replacement = Some(replacement);
+            let (from, to) = (level, replacement.level);
+            self.events
+                .push_back((now, ChunkedEvent::Abandoned { from, to }));
+        }
+    }
+
+    /// The request that takes the place of one that was given up, predicted by the rate at which that was answered.
+    fn replace(&self, Replacement { level, rate }: Replacement) -> ChunkRequest {
+        let bytes = self.video.looped(self.complete).bytes_at(level);
+        let predicted = Some(rate).filter(|rate| !rate.is_zero());
+        ChunkRequest {
+            index: self.complete,
+            chunk: (self.complete % self.video.chunks().len() as u64) as usize,
+            level,
+            bytes,
+            predicted,
+            expected: predicted.map(|rate| rate.time_to_send(bytes)),
+        }
+    }
+
     /// Decides on the next chunk.
     fn decide(&mut self, now: Instant) -> ChunkRequest {
         let count = self.video.chunks().len() as u64;
@@ -350,7 +429,6 @@ impl ChunkedPlayer {
             buffered: self.buffer.buffered(),
             maximum: self.config.buffer.maximum,
             predicted,
-            over_estimation: self.over_estimation(),
         };
         let level = self.adaptation.choose(&situation);
         let level = level.min(self.video.ladder().top());
@@ -364,13 +442,6 @@ impl ChunkedPlayer {
             predicted,
             expected: known.map(|rate| rate.time_to_send(bytes)),
         }
-    }
-
-    /// Largest of the last chunks.
-    fn over_estimation(&self) -> f64 {
-        let all = self.records.iter().rev();
-        let recent = all.filter_map(ChunkRecord::over_estimation).take(WINDOW);
-        recent.fold(0.0, f64::max)
     }
 
     /// Waits until there is room, at a multiple of the check interval.

@@ -71,7 +71,11 @@ pub fn add(sheet: &mut Sheet, plan: &Plan, watched: &[Watched]) {
     let bitrate = chart("Mbit/s", |watched| {
         vec![curve("bitrate", 1, Shape::Step, &watched.bitrates)]
     });
-    sheet.chart("Bitrate", &bitrate, "Bitrate of the segments, from their requests on.");
+    sheet.chart(
+        "Bitrate",
+        &bitrate,
+        "Bitrate of the segments, from their requests on.",
+    );
     let shares = chart("Mbit/s", rates);
     let caption = "Rate at which the server sent on each network, and of copies on both, in each half second.";
     sheet.chart("Paths and copies", &shares, caption);

@@ -46,7 +46,8 @@ impl Segments {
             for (index, chunk) in video.chunks().iter().enumerate() {
                 let name = format!("{level}-{index}.m4s");
                 let seconds = chunk.duration.as_secs_f64();
-                let size = usize::try_from(chunk.bytes_at(level)).map_err(|error| failed(&error))?;
+                let size =
+                    usize::try_from(chunk.bytes_at(level)).map_err(|error| failed(&error))?;
                 // Byte ranges: the player knows the sizes, as from an index of segments.
                 let _ = writeln!(
                     playlist,

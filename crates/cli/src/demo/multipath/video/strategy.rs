@@ -1,7 +1,6 @@
 //! How the viewers of the video story use their networks: by name, the policies of both ends and the player's rules.
 
 use serde::Serialize;
-use swiftwater_media::streaming::adaptation::AdaptationKind;
 use swiftwater_media::streaming::predictor::PredictorKind;
 
 /// A strategy of the video story.
@@ -78,11 +77,8 @@ impl VideoStrategy {
         }
     }
 
-    /// How the player chooses bitrates.
-    pub const fn adaptation(self) -> AdaptationKind {
-        match self {
-            Self::ChorusPlus => AdaptationKind::GuardedMpc,
-            _ => AdaptationKind::Mpc,
-        }
+    /// Whether the player gives requests up that would be answered too late.
+    pub const fn abandons(self) -> bool {
+        matches!(self, Self::ChorusPlus)
     }
 }

@@ -12,6 +12,7 @@ use swiftwater::{Client, Connection, MultipathConfig, Server};
 use swiftwater_http::client::{HttpClient, Policy};
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
 use swiftwater_http::web::body::{Body, text_response};
+use swiftwater_media::streaming::adaptation::AdaptationKind;
 use swiftwater_media::streaming::{ChunkedConfig, ChunkedPlayer, ChunkedReport};
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
@@ -94,6 +95,7 @@ impl Viewing {
             config: ChunkedConfig {
                 session: Some(video.session),
                 looped: true,
+                abandon: strategy.abandons(),
                 ..ChunkedConfig::default()
             },
             networks,
@@ -135,7 +137,7 @@ impl Viewing {
         let player = ChunkedPlayer::new(
             self.config,
             Arc::new(video),
-            self.strategy.adaptation().build(),
+            AdaptationKind::default().build(),
             self.strategy.predictor().build(),
             Instant::ZERO,
         );
@@ -161,8 +163,7 @@ impl Viewing {
         let http = H3Server::default();
         let mut serving = JoinSet::new();
         while let Some(connection) = self.server.accept().await {
-            let mut connections =
-                (self.connections.lock()).unwrap_or_else(PoisonError::into_inner);
+            let mut connections = (self.connections.lock()).unwrap_or_else(PoisonError::into_inner);
             connections.push(connection.clone());
             drop(connections);
             let (http, segments) = (http.clone(), Arc::clone(&self.segments));
