@@ -243,23 +243,32 @@ fn a_request_that_would_be_answered_too_late_is_given_up() {
     complete(&mut player, ms(0), first);
     let second = player.poll_request(ms(0)).expect("a request");
     events(&mut player);
-    for tenth in 1..10 {
+    let at = |tenth: u64, player: &mut ChunkedPlayer| {
         player.on_progress(ms(100 * tenth), 50_000);
-        assert_eq!(player.poll_abandoned(), None);
+        player.poll_abandoned()
+    };
+    for tenth in 1..20 {
+        assert_eq!(at(tenth, &mut player), None);
     }
-    assert_eq!(player.next_timer(), Some(ms(1_000)), "the first look");
-    player.on_progress(ms(1_000), 50_000);
-    assert_eq!(player.poll_abandoned(), Some(second.index));
+    assert_eq!(player.next_timer(), Some(ms(2_000)), "the first look");
+    assert_eq!(at(20, &mut player), None, "the lowest level takes 1 s of 2");
+    for tenth in 21..23 {
+        assert_eq!(at(tenth, &mut player), None);
+    }
+    assert_eq!(player.next_timer(), Some(ms(2_250)), "the next look");
+    assert_eq!(at(23, &mut player), Some(second.index));
     assert_eq!(player.poll_abandoned(), None, "once");
     assert!(!player.has_request());
-    // 3 s are left: 1.25 MB at 2.5 Mbit/s take 2.5 s, 2.5 MB at 5 Mbit/s take 5 s.
-    let third = player.poll_request(ms(1_000)).expect("a request");
-    assert_eq!((third.index, third.level), (second.index, 1));
+    // 1.7 s are left. To go on is worth 16 - 16 * 12, the next levels 8 - 16 * 6 - 8, 5 - 16 * 3 - 11, 2.5 - 16 * 0.8 - 13.5 and
+    // 1 - 15.
+    let third = player.poll_request(ms(2_300)).expect("a request");
+    assert_eq!((third.index, third.level), (second.index, 0));
     assert_eq!(third.predicted, Some(Bandwidth::from_mbps(4)));
-    assert!(events(&mut player).contains(&(ms(1_000), ChunkedEvent::Abandoned { from: 4, to: 1 })));
-    complete(&mut player, ms(2_000), third);
+    let abandoned = ChunkedEvent::Abandoned { from: 4, to: 0 };
+    assert!(events(&mut player).contains(&(ms(2_300), abandoned)));
+    complete(&mut player, ms(2_800), third);
     assert_eq!(player.records().len(), 2);
-    assert_eq!(player.records()[1].level, 1);
+    assert_eq!(player.records()[1].level, 0);
 }
 
 #[test]
@@ -279,13 +288,16 @@ fn what_arrives_in_time_or_can_not_be_smaller_is_not_given_up() {
     };
     // 8 MB at 24 Mbit/s arrive in 2.7 s, of 4 s.
     assert_eq!(run(abandoning(), 4, 300_000, 26), None);
+    // At 14 Mbit/s they come 0.6 s too late, which is worth the bitrate.
+    assert_eq!(run(abandoning(), 4, 175_000, 45), None);
     // The lowest level, and what lacks less than the lowest level needs (500 kB).
     assert_eq!(run(abandoning(), 0, 1_000, 100), None);
-    assert_eq!(run(abandoning(), 1, 76_000, 10), None);
-    // Nothing arrives at all: at the first look.
-    assert_eq!(run(abandoning(), 4, 0, 100), Some(10));
+    assert_eq!(run(abandoning(), 1, 38_000, 20), None);
+    // Little arrives: at the first look. Nothing: how long the others take is not known, either.
+    assert_eq!(run(abandoning(), 4, 1_000, 100), Some(20));
+    assert_eq!(run(abandoning(), 4, 0, 100), None);
     // Not asked for.
-    assert_eq!(run(ChunkedConfig::default(), 4, 0, 100), None);
+    assert_eq!(run(ChunkedConfig::default(), 4, 1_000, 100), None);
 }
 
 #[test]

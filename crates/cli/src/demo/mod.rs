@@ -7,7 +7,7 @@
 //! - `files`: files read from and written to disk. Each preset is a separate network ([`presets`]);
 //!   all run at the same time, so that the whole takes as long as the slowest.
 //! - [`multipath`]: a download and live video while one of two networks fails, over one path, with migration
-//!   and over both.
+//!   and over both; then video on demand, with one path and with the policies for several.
 //! - [`web`]: a page and calls of an API over HTTP/3, compared with HTTP/2 over the kernel's TCP.
 
 mod file_transfers;
@@ -55,8 +55,8 @@ Examples:
   swiftwater demo web
   swiftwater demo multipath
 
-Without a story it is 'live': flags are those of 'demo live'. 'live' takes half a minute, 'files' and
-'multipath' about as long, 'web' up to a minute and a half; with --quick all take seconds."
+Without a story it is 'live': flags are those of 'demo live'. 'live' and 'files' take half a minute, 'multipath' and
+'web' up to a minute and a half; with --quick all take less than half a minute."
 )]
 pub struct DemoArgs {
     /// The demonstration to run.

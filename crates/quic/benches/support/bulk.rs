@@ -26,6 +26,8 @@ pub(crate) struct Bulk {
     sink: Vec<u8>,
     /// Each megabyte is announced as a response, and the receiver plays it.
     is_video: bool,
+    /// Responses announced so far.
+    responses: u64,
 }
 
 fn configuration(policies: Arc<dyn PolicyFactory>) -> TransportConfig {
@@ -81,13 +83,14 @@ impl Bulk {
         Self::with_config(real_tls, paths, config)
     }
 
-    /// Announces each megabyte as a response, which a player with ten seconds in its buffer expects in a second.
+    /// Announces each megabyte as a response, which a player with ten seconds in its buffer expects in a minute: this is what watching costs.
     pub(crate) fn as_video(mut self) -> Self {
         self.is_video = true;
         self
     }
 
     fn announce(&mut self) {
+        self.responses += 1;
         let now = self.wire.now;
         let response = ResponseStart {
             stream: self.id,
@@ -102,8 +105,8 @@ impl Bulk {
         receiver.update_hints(now, |hints| {
             hints.player = Some(player);
             hints.expectation = Some(ChunkExpectation {
-                chunk: 0,
-                expected_time: Duration::from_secs(1),
+                chunk: self.responses,
+                expected_time: Duration::from_secs(60),
             });
         });
     }
@@ -134,6 +137,7 @@ impl Bulk {
             data: vec![7; 1 << 16],
             sink: vec![0; 1 << 16],
             is_video: false,
+            responses: 0,
         };
         // Past slow start, window growth and every buffer's growth.
         for _ in 0..64 {

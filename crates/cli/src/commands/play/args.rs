@@ -59,7 +59,8 @@ pub struct PlayArgs {
           help_heading = "Player")]
     pub buffer: Duration,
 
-    /// Give a segment up for one at a lower bitrate if it would arrive after the buffer is empty
+    /// Give a segment up for one at a lower bitrate if that is better for the score: if it would arrive long after the
+    /// buffer is empty
     #[arg(long, help_heading = "Player")]
     pub abandon: bool,
 

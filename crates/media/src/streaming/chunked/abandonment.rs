@@ -1,19 +1,22 @@
 //! When to give a request up for one of the same chunk at a lower level.
 //!
 //! A chunk of a high bitrate that is under way when the network becomes slow holds playback up until it has arrived.
-//! Players that check their requests while they run (dash.js' `AbandonRequestsRule`) ask for less instead. Here a request is given
-//! up if, at the rate of the last second, what is missing arrives after the buffer is empty, and a lower level needs
-//! fewer bytes than that.
+//! Players that check their requests while they run (dash.js' `AbandonRequestsRule`) ask for less instead. Here the score
+//! decides, as it does before a request ([`Mpc`](crate::streaming::adaptation::Mpc)): a request is given up if, at the rate of
+//! the last two seconds, the chunk at a lower level is worth more, with the stall and the change of bitrate that each brings;
+//! and not while the buffer lasts for twice the time that the lowest level takes, since the rate may recover.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use swiftwater_units::{Bandwidth, Instant};
 
+use crate::streaming::ladder::Ladder;
+use crate::streaming::qoe::QoeWeights;
 use crate::streaming::video::Chunk;
 
 /// Time after the request before which it is not given up, and over which the rate is measured.
-const WINDOW: Duration = Duration::from_secs(1);
+const WINDOW: Duration = Duration::from_secs(2);
 
 /// Time between two looks at a request.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -29,7 +32,7 @@ pub(super) struct Replacement {
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
     received: u64,
-    /// Times within the last second and bytes by then; the first one is at its beginning or before.
+    /// Times within the last two seconds and bytes by then; the first one is at its beginning or before.
     totals: VecDeque<(Instant, u64)>,
     check_at: Instant,
 }
@@ -66,15 +69,8 @@ impl Progress {
         self.check_at
     }
 
-    /// What to request instead of `chunk` at `level`, with `buffered` play time left; `None` before the time of the check, or to
-    /// go on.
-    pub(super) fn check(
-        &mut self,
-        now: Instant,
-        chunk: &Chunk,
-        level: usize,
-        buffered: Duration,
-    ) -> Option<Replacement> {
+    /// What to request instead; `None` before the time of the check, or to go on.
+    pub(super) fn check(&mut self, now: Instant, under_way: &UnderWay<'_>) -> Option<Replacement> {
         if now < self.check_at {
             return None;
         }
@@ -84,17 +80,47 @@ impl Progress {
         self.forget(now);
         let before = self.totals.front().map_or(0, |(_, bytes)| *bytes);
         let rate = Bandwidth::from_transfer(self.received.saturating_sub(before), WINDOW);
-        let missing = chunk.bytes_at(level).saturating_sub(self.received);
-        let arrives_in = |bytes: u64| match bytes {
-            0 => Duration::ZERO,
-            _ if rate.is_zero() => Duration::MAX,
-            _ => rate.time_to_send(bytes),
-        };
-        if arrives_in(missing) <= buffered {
+        if rate.is_zero() {
             return None;
         }
-        let is_in_time = |lower: &usize| arrives_in(chunk.bytes_at(*lower)) <= buffered;
-        let level = (0..level).rev().find(is_in_time).unwrap_or(0);
-        (chunk.bytes_at(level) < missing).then_some(Replacement { level, rate })
+        let chunk = under_way.chunk;
+        let missing = chunk
+            .bytes_at(under_way.level)
+            .saturating_sub(self.received);
+        let lowest = rate.time_to_send(chunk.bytes_at(0));
+        if under_way.buffered > lowest.saturating_mul(2) {
+            return None;
+        }
+        let going_on = under_way.value(under_way.level, missing, rate);
+        let lower = (0..under_way.level).rev();
+        let smaller = lower.filter(|level| chunk.bytes_at(*level) < missing);
+        let best = smaller
+            .map(|level| (level, under_way.value(level, chunk.bytes_at(level), rate)))
+            .max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let level = best.0;
+        (best.1 > going_on).then_some(Replacement { level, rate })
+    }
+}
+
+/// A request under way, and what its answer is worth.
+#[derive(Debug)]
+pub(super) struct UnderWay<'a> {
+    pub(super) ladder: &'a Ladder,
+    pub(super) chunk: &'a Chunk,
+    pub(super) level: usize,
+    /// Level of the chunk before.
+    pub(super) previous: Option<usize>,
+    pub(super) buffered: Duration,
+    pub(super) weights: QoeWeights,
+}
+
+impl UnderWay<'_> {
+    /// What the chunk at `level` adds to the score if `bytes` more have to arrive at `rate`.
+    fn value(&self, level: usize, bytes: u64, rate: Bandwidth) -> f64 {
+        let time = bytes as f64 * 8.0 / rate.as_bps() as f64;
+        let stall = (time - self.buffered.as_secs_f64()).max(0.0);
+        let mbps = |level| self.ladder.rate(level).as_mbps_f64();
+        let change = (self.previous).map_or(0.0, |previous| (mbps(level) - mbps(previous)).abs());
+        mbps(level) - self.weights.stall * stall - self.weights.switching * change
     }
 }

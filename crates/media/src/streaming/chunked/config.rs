@@ -19,8 +19,8 @@ pub struct ChunkedConfig {
     pub looped: bool,
     /// Wait after a failed request. Default 500 ms.
     pub retry_after: Duration,
-    /// Whether a request is given up for one of the same chunk at a lower level if it would not be answered before the
-    /// buffer is empty. Default false, as in Chorus' evaluation.
+    /// Whether a request is given up for one of the same chunk at a lower level if that is worth more, by the weights of the
+    /// score: above all, if the answer would arrive long after the buffer is empty. Default false, as in Chorus' evaluation.
     pub abandon: bool,
     /// Frames per second, for [`PlayerSignal`](swiftwater_quic::policy::PlayerSignal); 0 if unknown.
     /// Default 24.

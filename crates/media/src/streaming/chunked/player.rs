@@ -7,7 +7,7 @@ use std::time::Duration;
 use swiftwater_quic::policy::PlayerSignal;
 use swiftwater_units::{Bandwidth, ByteCount, Instant, PathId};
 
-use super::abandonment::{Progress, Replacement};
+use super::abandonment::{Progress, Replacement, UnderWay};
 use super::config::ChunkedConfig;
 use super::record::{ChunkRecord, ChunkedReport, PredictionErrors};
 use crate::player::PlayerState;
@@ -383,9 +383,16 @@ impl ChunkedPlayer {
         let Some(pending) = &mut self.pending else {
             return;
         };
-        let chunk = self.video.looped(pending.request.index);
-        let (level, buffered) = (pending.request.level, self.buffer.buffered());
-        let replacement = pending.progress.check(now, chunk, level, buffered);
+        let level = pending.request.level;
+        let under_way = UnderWay {
+            ladder: self.video.ladder(),
+            chunk: self.video.looped(pending.request.index),
+            level,
+            previous: self.records.last().map(|record| record.level),
+            buffered: self.buffer.buffered(),
+            weights: self.config.weights,
+        };
+        let replacement = pending.progress.check(now, &under_way);
         if let Some(replacement) = replacement {
             self.abandoned = Some(pending.request.index);
             self.pending = None;

@@ -76,9 +76,4 @@ impl VideoStrategy {
             Self::ChorusPlus => PredictorKind::RobustReceiveRate,
         }
     }
-
-    /// Whether the player gives requests up that would be answered too late.
-    pub const fn abandons(self) -> bool {
-        matches!(self, Self::ChorusPlus)
-    }
 }

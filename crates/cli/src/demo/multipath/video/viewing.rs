@@ -95,7 +95,6 @@ impl Viewing {
             config: ChunkedConfig {
                 session: Some(video.session),
                 looped: true,
-                abandon: strategy.abandons(),
                 ..ChunkedConfig::default()
             },
             networks,
