@@ -237,36 +237,40 @@ fn abandoning() -> ChunkedConfig {
 
 #[test]
 fn a_request_that_would_be_answered_too_late_is_given_up() {
-    // 4 s are buffered, and 8 MB requested, of which 50 kB arrive in each tenth of a second: 4 Mbit/s.
+    // 4 s are buffered, and 8 MB requested, of which 60 kB arrive in each tenth of a second: 4.8 Mbit/s.
     let mut player = fixed(abandoning(), 4, 4);
     let first = player.poll_request(ms(0)).expect("a request");
     complete(&mut player, ms(0), first);
     let second = player.poll_request(ms(0)).expect("a request");
     events(&mut player);
     let at = |tenth: u64, player: &mut ChunkedPlayer| {
-        player.on_progress(ms(100 * tenth), 50_000);
+        player.on_progress(ms(100 * tenth), 60_000);
         player.poll_abandoned()
     };
     for tenth in 1..20 {
         assert_eq!(at(tenth, &mut player), None);
     }
     assert_eq!(player.next_timer(), Some(ms(2_000)), "the first look");
-    assert_eq!(at(20, &mut player), None, "the lowest level takes 1 s of 2");
-    for tenth in 21..23 {
+    assert_eq!(
+        at(20, &mut player),
+        None,
+        "the lowest level takes 0.8 s of 2"
+    );
+    assert_eq!(player.next_timer(), Some(ms(2_250)), "the next look");
+    for tenth in 21..25 {
         assert_eq!(at(tenth, &mut player), None);
     }
-    assert_eq!(player.next_timer(), Some(ms(2_250)), "the next look");
-    assert_eq!(at(23, &mut player), Some(second.index));
+    assert_eq!(at(25, &mut player), Some(second.index));
     assert_eq!(player.poll_abandoned(), None, "once");
     assert!(!player.has_request());
-    // 1.7 s are left. To go on is worth 16 - 16 * 12, the next levels 8 - 16 * 6 - 8, 5 - 16 * 3 - 11, 2.5 - 16 * 0.8 - 13.5 and
-    // 1 - 15.
-    let third = player.poll_request(ms(2_300)).expect("a request");
+    // 1.5 s are left. To go on is worth 16 - 16 * 9, the lower levels 8 - 16 * 5 - 8, 5 - 16 * 2.7 - 11, 2.5 - 16 * 0.6 - 13.5
+    // and 1 - 15.
+    let third = player.poll_request(ms(2_500)).expect("a request");
     assert_eq!((third.index, third.level), (second.index, 0));
-    assert_eq!(third.predicted, Some(Bandwidth::from_mbps(4)));
+    assert_eq!(third.predicted, Some(Bandwidth::from_kbps(4_800)));
     let abandoned = ChunkedEvent::Abandoned { from: 4, to: 0 };
-    assert!(events(&mut player).contains(&(ms(2_300), abandoned)));
-    complete(&mut player, ms(2_800), third);
+    assert!(events(&mut player).contains(&(ms(2_500), abandoned)));
+    complete(&mut player, ms(3_000), third);
     assert_eq!(player.records().len(), 2);
     assert_eq!(player.records()[1].level, 0);
 }

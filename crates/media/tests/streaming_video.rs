@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use swiftwater_media::source::sample;
 use swiftwater_media::streaming::{
     Chunk, ChunkedVideo, Ladder, LadderError, MAX_RENDITIONS, TableError, Variation, VideoError,
 };
@@ -256,4 +257,33 @@ proptest! {
         let _ = ChunkedVideo::from_json(&text);
         let _ = text.parse::<Ladder>();
     }
+}
+
+#[test]
+fn a_video_of_an_encode_varies_as_the_encode() {
+    let encode = sample();
+    let ladder = Ladder::chorus();
+    let video =
+        ChunkedVideo::of_encode(&encode, ladder.clone(), Duration::from_secs(2)).expect("a video");
+    assert_eq!(video.length(), encode.period());
+    assert_eq!(video.chunks().len(), 5);
+    let frames = encode.frames().iter();
+    let first = frames.take_while(|frame| frame.at < Duration::from_secs(2));
+    let first: u64 = first.map(|frame| u64::from(frame.size)).sum();
+    for (level, rendition) in ladder.renditions().iter().enumerate() {
+        let all: u64 = video
+            .chunks()
+            .iter()
+            .map(|chunk| chunk.bytes_at(level))
+            .sum();
+        let nominal = rendition.rate.bytes_in(encode.period());
+        assert!(all.abs_diff(nominal) <= nominal / 1_000, "{all}, {nominal}");
+        // The first chunk has the same share of the video at each level.
+        let expected = first as f64 / encode.bytes() as f64 * all as f64;
+        let own = video.chunks()[0].bytes_at(level) as f64;
+        assert!((own - expected).abs() <= 2.0, "{own}, {expected}");
+    }
+    let ladder = Ladder::chorus();
+    assert!(ChunkedVideo::of_encode(&encode, ladder.clone(), Duration::ZERO).is_err());
+    assert!(ChunkedVideo::of_encode(&encode, ladder, Duration::from_nanos(1)).is_err());
 }

@@ -78,7 +78,7 @@ pub struct TailCopies {
     recheck: Option<Instant>,
     /// Ranges in flight that a copy was asked for, by stream and offset.
     copied: BTreeSet<(StreamId, u64)>,
-    /// From then on everything in flight is copied, whatever is gained.
+    /// From then on whatever arrives sooner as a copy is copied.
     overdue_from: Option<Instant>,
     /// Stream data in flight, of the last walk, by path and in the order of sending.
     in_flight: Vec<OutstandingRange>,
@@ -99,8 +99,7 @@ impl TailCopies {
         }
     }
 
-    /// From `time` on everything in flight is copied, within the budget, whether or not a copy is estimated to arrive
-    /// sooner; `None`: never.
+    /// From `time` on a copy has to arrive sooner, by however little; `None`: always by the configured gain.
     pub(crate) fn set_overdue_from(&mut self, time: Option<Instant>) {
         self.overdue_from = time;
     }
@@ -136,8 +135,12 @@ impl TailCopies {
         };
         let mut arrivals = Arrivals::new(now, path, oldest.sent_at);
         let arrivals: Vec<_> = ranges.iter().map(|range| arrivals.next(range)).collect();
-        let gain = self.config.gain.as_secs_f64();
         let is_overdue = self.overdue_from.is_some_and(|from| from <= now);
+        let gain = if is_overdue {
+            0.0
+        } else {
+            self.config.gain.as_secs_f64()
+        };
         for (range, arrival) in ranges.iter().zip(arrivals).rev() {
             if range.copies > 0 || self.copied.contains(&key(range)) {
                 continue;
@@ -149,8 +152,7 @@ impl TailCopies {
             let Some(target) = fits.min_by(|a, b| a.arrival(len).total_cmp(&b.arrival(len))) else {
                 return;
             };
-            let is_worth = is_overdue || target.arrival(len) + gain <= arrival;
-            if !is_worth || self.tokens < len as f64 {
+            if target.arrival(len) + gain > arrival || self.tokens < len as f64 {
                 return;
             }
             self.tokens -= len as f64;

@@ -2,10 +2,10 @@
 //!
 //! Chorus copies all that is in flight from a fixed time on, on whichever path has room, however little a copy gains,
 //! and without a limit; before that time nothing. Here a range is copied as soon as nothing else waits to be sent, if
-//! a copy is estimated to arrive sooner by `gain` at least; from `beta` times the expected time after the request on all that
-//! is in flight is copied, since then the estimates were wrong. Both leave within one hard budget, a token bucket filled
-//! by a share of the bytes that are sent for the first time. [`TailCopies`], which this policy hosts, keeps it. Without an
-//! announced response or an expected time, only the first rule holds.
+//! a copy is estimated to arrive sooner by `gain` at least; from `beta` times the expected time after the request on, sooner is
+//! enough. All copies leave within one hard budget, a token bucket filled by a share of the bytes that are sent for the first
+//! time. [`TailCopies`], which this policy hosts, keeps it. Without an announced response or an expected time, only the
+//! first rule holds.
 //!
 //! An expected time is of the response that has begun if it arrives within four times its age after the request, else
 //! of the next one.
@@ -30,7 +30,7 @@ const FOREVER: f64 = 1e6;
 /// Parameters of [`ChorusPlusReinjector`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChorusPlusReinjectorConfig {
-    /// Whether all that is in flight is copied once the expected time is about to be missed; default true. If not, it is
+    /// Whether a copy need not gain `gain` once the expected time is about to be missed; default true. If not, it is
     /// [`TailCopies`].
     pub expected_time: bool,
     /// Part of the expected time after which that is so, 0 to 2; default 0.9.
@@ -53,7 +53,7 @@ impl Default for ChorusPlusReinjectorConfig {
 }
 
 tunable!(ChorusPlusReinjectorConfig {
-    "expected-time" => expected_time, "whether all in flight is copied when the expected time is about to be missed";
+    "expected-time" => expected_time, "whether any gain is enough when the expected time is about to be missed";
     "beta" => beta in 0.0..=2.0, "part of the expected time after which that is so";
     ..tail;
 });
@@ -84,7 +84,7 @@ impl ChorusPlusReinjector {
         }
     }
 
-    /// From when on all that is in flight is copied.
+    /// From when on any gain is enough.
     fn overdue_from(&self) -> Option<Instant> {
         let expected = self.expectations.current();
         let expected = expected.filter(|_| self.config.expected_time)?;
