@@ -151,18 +151,16 @@ impl<O: SessionObserver> Session<O> {
         while !self.player.is_finished() && self.player.has_request() {
             let timer = self.next_wake();
             tokio::select! {
-                data = content.next() => match data? {
-                    Some(data) => {
-                        bytes += data.len() as u64;
-                        let now = self.now();
-                        self.player.on_progress(now, data.len() as u64);
-                        self.observer.on_data(&data);
-                    }
-                    None => {
+                data = content.next() => {
+                    let Some(data) = data? else {
                         self.observer.on_complete(resource);
                         break;
-                    }
-                },
+                    };
+                    bytes += data.len() as u64;
+                    let now = self.now();
+                    self.player.on_progress(now, data.len() as u64);
+                    self.observer.on_data(&data);
+                }
                 () = sleep_until(timer) => self.on_wake(connection)?,
             }
             if bytes > MAX_SEGMENT {

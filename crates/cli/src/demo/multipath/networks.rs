@@ -135,7 +135,7 @@ pub(super) struct Networks {
 impl Networks {
     /// Starts them towards `server`.
     pub(super) async fn start(server: SocketAddr, seed: u64) -> Result<Self, Failure> {
-        Self::with(server, seed, |network| network.link()).await
+        Self::with(server, seed, NetworkName::link).await
     }
 
     /// The same with rates that vary towards the client, as `seed` has it.
