@@ -35,7 +35,7 @@ fn main() {
     });
     let video = ["xlink", "xlink-paper", "chorus", "chorus+"].map(|name| {
         let policies = of_video(name).unwrap();
-        let bulk = Bulk::with_policies_and_paths(false, 2, policies).as_video();
+        let bulk = Bulk::with_policies_and_paths(false, 2, policies).with_responses();
         (format!("null cipher, 2 paths, video, {name}"), bulk)
     });
     let all = (ciphers.into_iter().chain(paths).chain(policies)).chain(video);

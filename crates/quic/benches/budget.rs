@@ -46,7 +46,7 @@ fn main() {
     let mut bulk = match (policies, paths) {
         (Some(name), _) => {
             let policies = of_video(name).unwrap();
-            Bulk::with_policies_and_paths(real_tls, paths.unwrap_or(2), policies).as_video()
+            Bulk::with_policies_and_paths(real_tls, paths.unwrap_or(2), policies).with_responses()
         }
         (None, Some(paths)) => Bulk::with_paths(real_tls, paths),
         (None, None) => Bulk::new(real_tls),

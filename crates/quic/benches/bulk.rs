@@ -58,7 +58,7 @@ fn video(criterion: &mut Criterion) {
         let Some(policies) = policies else {
             continue;
         };
-        let mut bulk = Bulk::with_policies_and_paths(false, 2, policies).as_video();
+        let mut bulk = Bulk::with_policies_and_paths(false, 2, policies).with_responses();
         group.bench_function(name, |bencher| bencher.iter(|| bulk.megabyte()));
     }
     group.finish();

@@ -84,7 +84,7 @@ impl Bulk {
     }
 
     /// Announces each megabyte as a response, which a player with ten seconds in its buffer expects in a minute: this is what watching costs.
-    pub(crate) fn as_video(mut self) -> Self {
+    pub(crate) fn with_responses(mut self) -> Self {
         self.is_video = true;
         self
     }
