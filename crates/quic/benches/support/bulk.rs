@@ -83,7 +83,7 @@ impl Bulk {
         Self::with_config(real_tls, paths, config)
     }
 
-    /// Announces each megabyte as a response, which a player with ten seconds in its buffer expects in a minute: this is what watching costs.
+    /// Announces each megabyte as a response, which a player with ten seconds in its buffer expects in a minute.
     pub(crate) fn with_responses(mut self) -> Self {
         self.is_video = true;
         self

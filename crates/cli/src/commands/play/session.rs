@@ -106,7 +106,8 @@ impl<O: SessionObserver> Session<O> {
         let mut bytes = 0;
         if let Some(header) = header {
             bytes += self.receive(&header, connection.as_ref()).await?;
-            with_header[request.level] = true;
+            // Not if it was given up halfway.
+            with_header[request.level] = self.player.has_request();
         }
         if self.player.has_request() {
             bytes += self.receive(&segment, connection.as_ref()).await?;

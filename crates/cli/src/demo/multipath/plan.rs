@@ -61,7 +61,7 @@ pub struct MultipathDemoArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub lasts: Option<Duration>,
 
-    /// Scheduler of both ends with several paths
+    /// Scheduler of both ends with several paths, of download and live video
     #[arg(long, value_name = "NAME", value_parser = parse_scheduler, default_value = "min-rtt")]
     pub scheduler: String,
 

@@ -203,7 +203,7 @@ impl ChunkedPlayer {
     /// The next `bytes` of the chunk under way arrived, on whichever path. Only requests whose progress is known are given
     /// up ([`ChunkedConfig::abandon`]). Ignored without a request.
     pub fn on_progress(&mut self, now: Instant, bytes: u64) {
-        if let Some(pending) = &mut self.pending {
+        if let Some(pending) = self.pending.as_mut().filter(|_| self.config.abandon) {
             pending.progress.add(now, bytes);
         }
         self.on_timer(now);
