@@ -35,7 +35,7 @@ impl Connection {
     pub(super) fn terminate(&mut self, now: Instant, termination: Termination) {
         let until = now + self.longest_pto() * CLOSING_PTOS;
         if self.lifecycle.is_open() {
-            self.policies.reinjections.clear();
+            self.policies.copies.clear();
             self.streams.abandon_repairs();
             let (mut fates, _) = self.fates(now);
             fates.report_repairs();

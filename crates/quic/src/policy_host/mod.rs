@@ -1,17 +1,19 @@
 //! Where policies are hosted: scheduler, re-injector and acknowledgement policy, with the views they are
 //! given, and what their answers are held against. What the scheduler is asked is in `scheduling`.
 
+mod copy_queue;
 mod scheduling;
 
+pub(crate) use self::copy_queue::WaitingCopy;
 pub(crate) use self::scheduling::{Scheduled, Waiting};
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
 use swiftwater_units::{ByteCount, Instant, PathId};
 use swiftwater_wire::frame::AckFrequency;
 
+use self::copy_queue::CopyQueue;
 use crate::ack_frequency::{ReceivedAckFrequency, SentAckFrequency, offered};
 use crate::config::{AckFrequencyConfig, TransportConfig};
 use crate::feedback_exchange::FeedbackExchange;
@@ -28,9 +30,6 @@ use crate::policy::{
 use crate::streams::{RepairEvent, Streams};
 
 use crate::monitor::Monitor;
-
-/// Copies that may wait to be sent; a re-injector that asks for more is ahead of what can leave.
-const MAX_REINJECTIONS: usize = 4096;
 
 /// Least time between two calls that a policy asks for by its deadlines: one in the past would make the
 /// driver spin.
@@ -52,7 +51,7 @@ pub(crate) struct PolicyHost {
     pub(crate) ack_frequency_sent: SentAckFrequency,
     hints: LazyBox<Hints>,
     /// Copies that the re-injector asked for, not sent yet.
-    pub(crate) reinjections: VecDeque<Reinjection>,
+    pub(crate) copies: CopyQueue,
     buffers: LazyBox<PolicyBuffers>,
 }
 
@@ -77,7 +76,7 @@ impl PolicyHost {
             ack_frequency_received: ReceivedAckFrequency::new(offered(config)),
             ack_frequency_sent: SentAckFrequency::default(),
             hints: LazyBox::default(),
-            reinjections: VecDeque::new(),
+            copies: CopyQueue::default(),
             buffers: LazyBox::default(),
         }
     }
@@ -221,10 +220,9 @@ impl PolicyHost {
                 RejectionReason::RangeGone
             } else if !paths.iter().any(|path| copy.target.permits(path.id)) {
                 RejectionReason::NoPath
-            } else if self.reinjections.len() >= MAX_REINJECTIONS {
+            } else if self.copies.push(copy).is_err() {
                 RejectionReason::QueueFull
             } else {
-                self.reinjections.push_back(copy);
                 continue;
             };
             rejections.push(Rejection::new(copy, reason));
@@ -285,8 +283,7 @@ impl PolicyHost {
 
     /// True if a copy waits that may leave on `path`.
     pub(super) fn has_copy_for(&self, path: PathId) -> bool {
-        !self.reinjections.is_empty()
-            && (self.reinjections.iter()).any(|copy| copy.target.permits(path))
+        self.copies.has_copy_for(path)
     }
 
     /// Reports what happened to data under repair to the re-injector and to the observer.
@@ -407,10 +404,10 @@ impl IdleMemory for PolicyHost {
             ack_frequency_received: _,
             ack_frequency_sent: _,
             hints: _,
-            reinjections,
+            copies,
             buffers,
         } = self;
-        reinjections.shrink_to_fit();
+        copies.shrink_to_fit();
         buffers.release();
     }
 }

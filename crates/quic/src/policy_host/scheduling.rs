@@ -1,7 +1,5 @@
 //! Which path sends next: what waits, the question to the scheduler, and what its answer is held against.
 
-use std::collections::VecDeque;
-
 use swiftwater_units::{ByteCount, Instant, PathId};
 
 use super::{MIN_WAIT, PolicyBuffers, PolicyHost, refreshed};
@@ -9,7 +7,7 @@ use crate::control::Control;
 use crate::datagrams::Datagrams;
 use crate::monitor::Monitor;
 use crate::path::{PathSet, PathState};
-use crate::policy::{CopyDemand, Demand, PathDecision, PathView, Reinjection};
+use crate::policy::{CopyDemand, Demand, PathDecision, PathView};
 use crate::streams::Streams;
 
 /// The owners of what may wait to be sent.
@@ -139,7 +137,7 @@ impl PolicyHost {
             ..
         } = self.buffers.need();
         let views = refreshed(views, now, paths);
-        sum_copies(copies, &self.reinjections);
+        self.copies.demand(copies);
         let mut demand = waiting.demand(copies);
         demand.control |= has_feedback;
         if demand == Demand::nothing() {
@@ -190,15 +188,4 @@ fn wait_for_preferred(now: Instant, views: &[PathView]) -> Option<Instant> {
     let in_flight = views.iter().any(|view| !view.bytes_in_flight.is_zero());
     let rtt = usable().map(|view| view.smoothed_rtt).min();
     in_flight.then(|| now + rtt.unwrap_or_default().max(MIN_WAIT))
-}
-
-/// The bytes of the copies that wait, by target and rank.
-fn sum_copies(demand: &mut Vec<CopyDemand>, waiting: &VecDeque<Reinjection>) {
-    demand.clear();
-    for copy in waiting {
-        let bytes = ByteCount::new(copy.len.into());
-        CopyDemand::new(copy.target, bytes)
-            .rank(copy.rank)
-            .add_to(demand);
-    }
 }

@@ -5,6 +5,7 @@ use swiftwater_units::PathId;
 
 use crate::frame_writer::FrameWriter;
 use crate::policy::{Rank, Reinjection, Rejection, RejectionReason};
+use crate::policy_host::WaitingCopy;
 use crate::streams::Streams;
 
 use super::Transmission;
@@ -55,24 +56,16 @@ impl Transmission<'_> {
     /// Writes the copies that have their place at `position` and may leave on this path.
     pub(super) fn fill_copies(&mut self, writer: &mut FrameWriter<'_, '_>, position: Position) {
         let mut rejections = Vec::new();
-        let mut untried = self.policies.reinjections.len();
-        let mut at = 0;
-        while untried > 0
-            && writer.remaining() >= MIN_STREAM_ROOM
-            && let Some(&copy) = self.policies.reinjections.get(at)
+        let end = self.policies.copies.next_turn();
+        while writer.remaining() >= MIN_STREAM_ROOM
+            && let Some(found) = self.next_copy(position)
+            && found.turn < end
         {
-            untried -= 1;
-            if !copy.target.permits(self.path.id)
-                || !position.admits(copy.rank, self.streams, self.path.id)
-            {
-                at += 1;
-                continue;
-            }
+            let copy = found.copy;
             let range = copy.offset..copy.offset + u64::from(copy.len);
             // Lost again meanwhile: what leaves first is the retransmission, which didn't fit here.
             if self.streams.awaits_repair(copy.stream, range.clone()) {
-                self.policies.reinjections.remove(at);
-                self.policies.reinjections.push_back(copy);
+                self.policies.copies.defer(&found);
                 continue;
             }
             // Two copies in one packet would share its fate; half a copy here and half in the next
@@ -84,15 +77,13 @@ impl Transmission<'_> {
                 break;
             }
             match self.write_copy(writer, &copy) {
-                Attempt::Written => {
-                    self.policies.reinjections.remove(at);
-                }
+                Attempt::Written => self.policies.copies.remove(&found),
                 Attempt::Split { rest } => {
-                    self.policies.reinjections[at] = rest;
+                    self.policies.copies.shorten(&found, rest);
                     break;
                 }
                 Attempt::RangeGone => {
-                    self.policies.reinjections.remove(at);
+                    self.policies.copies.remove(&found);
                     rejections.push(Rejection::new(copy, RejectionReason::RangeGone));
                 }
             }
@@ -100,6 +91,13 @@ impl Transmission<'_> {
         if !rejections.is_empty() {
             self.policies.reinjector.on_rejected(self.now, &rejections);
         }
+    }
+
+    /// The oldest copy that has its place at `position` and may leave on this path.
+    fn next_copy(&self, position: Position) -> Option<WaitingCopy> {
+        let (path, streams) = (self.path.id, &*self.streams);
+        let admits = |rank| position.admits(rank, streams, path);
+        self.policies.copies.next(path, admits)
     }
 
     fn write_copy(&mut self, writer: &mut FrameWriter<'_, '_>, copy: &Reinjection) -> Attempt {

@@ -160,7 +160,7 @@ impl Transmission<'_> {
 
     /// Urgency of the stream that sends next; `None` if none has something to send.
     fn stream_urgency(&self) -> Option<u8> {
-        let has_copies = !self.policies.reinjections.is_empty();
+        let has_copies = !self.policies.copies.is_empty();
         let of_copies = has_copies.then_some(Priority::default().urgency);
         self.streams
             .next_urgency(self.path.id)
@@ -171,7 +171,7 @@ impl Transmission<'_> {
 
     /// Retransmissions, copies that the re-injector asked for, and new data of streams.
     fn fill_streams(&mut self, writer: &mut FrameWriter<'_, '_>) {
-        let has_copies = !self.policies.reinjections.is_empty();
+        let has_copies = !self.policies.copies.is_empty();
         if has_copies {
             self.fill_copies(writer, Position::First);
             self.streams.fill_retransmissions(writer, self.path.id);
