@@ -231,8 +231,11 @@ fn weighted_leaves_the_end_to_the_fast_path() {
     let rate = |mbps| Some(Bandwidth::from_mbps(mbps));
     let window = ByteCount::new(400_000);
     let fast = view(0, 20).cwnd(window).bytes_in_flight(window);
+    let fast = fast.smoothed_rtt(millis(40));
     let fast = fast.delivery_rate(rate(80)).build();
-    let slow = view(1, 80).cwnd(window).delivery_rate(rate(10)).build();
+    // Never full so far: two windows of 50,000 bytes in a round trip are 10 Mbit/s, whatever was delivered.
+    let slow = view(1, 80).cwnd(ByteCount::new(50_000));
+    let slow = slow.delivery_rate(rate(1)).build();
     // What is in flight on the fast path beyond its 200,000 bytes is a queue of 20 ms; a byte arrives after 30 ms
     // there and after 40 ms here. In 10 ms the fast path delivers 100,000 bytes; the datagram here takes 0.96 ms.
     let of = |bytes| match decision("weighted", &[fast, slow], bytes) {
@@ -253,8 +256,17 @@ fn weighted_answers_where_a_datagram_arrives_first() {
     let idle = |id, rtt, mbps| view(id, rtt).cwnd(window).delivery_rate(rate(mbps));
     let near = idle(0, 20, 5);
     let of = |near: PathViewBuilder| {
-        let far = idle(1, 60, 50).build();
-        match decision("weighted", &[near.build(), far], 1_000_000) {
+        let full = |view: PathViewBuilder, rtt| {
+            let full = view.bytes_in_flight(window).smoothed_rtt(millis(rtt));
+            full.build()
+        };
+        let mut scheduler = scheduler_by_name("weighted").unwrap();
+        let far = idle(1, 60, 50);
+        // Both have been full.
+        let before = [full(near, 40), full(far, 120)];
+        let _ = scheduler.next(Instant::ZERO, &before, &new_data(1_000_000));
+        let now = Instant::ZERO + millis(2);
+        match scheduler.next(now, &[near.build(), far.build()], &new_data(1_000_000)) {
             PathDecision::Path { id, .. } => id.get(),
             other => panic!("{other:?}"),
         }

@@ -209,23 +209,24 @@ fn path(mbps: u64, delay: u64) -> LinkConfig {
         .bdp_rtt(millis(2 * delay))
 }
 
-/// Times of responses with Chorus against those with `min-rtt`, both without copies and with them, on stable paths.
+/// Times of responses with Chorus against those with `min-rtt`, both without copies and with them, on stable paths. Shares by
+/// bandwidth alone are too large for a path that is much longer than the other.
 #[test]
 fn responses_are_not_slower_than_with_min_rtt_on_stable_paths() {
     let pairs = [
-        ([path(20, 10), path(20, 10)], 2_000_000),
-        ([path(30, 40), path(10, 10)], 2_000_000),
-        ([path(30, 10), path(10, 40)], 2_000_000),
-        ([path(30, 15), path(5, 100)], 1_000_000),
+        ([path(20, 10), path(20, 10)], 2_000_000, 1.05),
+        ([path(30, 40), path(10, 10)], 2_000_000, 1.05),
+        ([path(30, 10), path(10, 40)], 2_000_000, 1.05),
+        ([path(30, 15), path(5, 100)], 1_000_000, 1.2),
     ];
     for cc in ["cubic", "bbr3"] {
-        for (links, bytes) in &pairs {
+        for (links, bytes, most) in &pairs {
             let time = |policies| World::new(policies, cc, links.clone()).mean(6, *bytes, secs(1));
             let plain = time(with("min-rtt", "failover"));
             let divided = time(with("chorus", "failover"));
             let whole = time(chorus());
             for time in [divided, whole] {
-                assert!(time <= 1.05 * plain, "{cc}: {time:.3} s, {plain:.3} s");
+                assert!(time <= most * plain, "{cc}: {time:.3} s, {plain:.3} s");
             }
         }
     }
@@ -333,12 +334,12 @@ fn the_division_is_corrected_when_a_path_becomes_slow() {
         (report.finish - report.start).as_secs_f64()
     };
     let (corrected, fixed) = (time("chorus"), time("chorus:reschedule=off"));
-    assert!(corrected < 0.7 * fixed, "{corrected:.3} s, {fixed:.3} s");
+    assert!(corrected < 0.95 * fixed, "{corrected:.3} s, {fixed:.3} s");
 }
 
 /// `chorus+` beside the better path alone, and the share of its copies, on stable and on varying paths.
 #[test]
-fn the_variant_is_about_as_fast_as_the_better_path_alone_within_its_budget() {
+fn the_variant_is_faster_than_the_better_path_alone_within_its_budget() {
     let lte = |seed, delay| {
         let varying = link(20, delay).rate(Trace::synthetic_lte(seed, secs(60)));
         varying.buffer(Buffer::Unlimited)
@@ -354,10 +355,24 @@ fn the_variant_is_about_as_fast_as_the_better_path_alone_within_its_budget() {
             let single = single.mean(20, 1_000_000, millis(200));
             let mut both = World::new(Policies::chorus_plus(), cc, links.clone());
             let time = both.mean(20, 1_000_000, millis(200));
-            assert!(time <= 1.05 * single, "{cc}: {time:.3} s, {single:.3} s");
+            assert!(time < single, "{cc}: {time:.3} s, {single:.3} s");
             let budget = 0.016 * 23.0 * 1e6;
             let copies = both.copies() as f64;
             assert!(copies < budget, "{cc}: {copies}");
         }
+    }
+}
+
+/// Between responses hardly anything arrives, and at the end of one only on the slower path: a path that is quiet then works,
+/// and acknowledgements do not take a detour that lets the peer's probe timeout expire.
+#[test]
+fn quiet_paths_hardly_cause_probe_timeouts() {
+    for scheduler in ["min-rtt", "weighted", "chorus+"] {
+        let links = [path(30, 15), path(5, 100)];
+        let mut world = World::new(with(scheduler, "arq"), "cubic", links);
+        world.mean(20, 100_000, millis(200));
+        let stats = world.pair.stats(Side::Server);
+        let timeouts: u64 = stats.paths.iter().map(|path| path.pto_count).sum();
+        assert!(timeouts <= 2, "{scheduler}: {timeouts} of 23 responses");
     }
 }

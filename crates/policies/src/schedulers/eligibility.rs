@@ -8,13 +8,14 @@
 //!
 //! Nothing shows that an idle path has failed, and its round-trip time stays what it was. What an end that mostly receives
 //! has to send (requests, limits of flow control) must not wait there for a probe timeout: an idle path that has been
-//! silent for some round trips while another worked carries data only if no other has room.
+//! silent for some round trips while another worked carries data only if the others have no room for all that waits. Of
+//! more, its part is worth the risk, and what is lost there leaves again on another.
 
 use std::time::Duration;
 
 use swiftwater_quic::policy::{Demand, PathPhase, PathView};
 use swiftwater_tunable::{ParameterValue, tunable};
-use swiftwater_units::{Instant, PathId};
+use swiftwater_units::{ByteCount, Instant, PathId};
 
 use super::classes::{PathClass, PathClassConfig, PathClasses};
 use super::has_room;
@@ -63,8 +64,8 @@ impl ParameterValue for StandbyUse {
 pub struct EligibilityConfig {
     /// When standby paths carry data; default [`StandbyUse::Low`].
     pub standby: StandbyUse,
-    /// Round trips without a sign that an idle path works, while another does, after which it carries data only if no
-    /// other has room; above 0, or none: it may at any time. Default 2.
+    /// Round trips without a sign that an idle path works, while another does, after which it carries data only if the
+    /// others have no room for all that waits; above 0, or none: it may at any time. Default 2.
     pub silence: Option<f64>,
     /// Thresholds of the classes.
     pub classes: PathClassConfig,
@@ -82,7 +83,7 @@ impl Default for EligibilityConfig {
 
 tunable!(EligibilityConfig {
     "standby" => standby, "when a standby path carries data: all others low, of a worse class, without room";
-    "silence" => silence, "round trips of silence after which an idle path carries data only if no other has room";
+    "silence" => silence, "round trips of silence after which an idle path carries data only if the others have no room for all";
     ..classes;
 });
 
@@ -154,16 +155,17 @@ impl Eligibility {
             }
         }
         if let Some(silence) = self.silence {
-            self.exclude_silent(now, paths, first, silence);
+            self.exclude_silent(now, paths, demand.bytes(), first, silence);
         }
         first
     }
 
-    /// Excludes idle paths of rung `first` that have been silent, if another one there has room.
+    /// Excludes idle paths of rung `first` that have been silent, if the others there have room for what waits.
     fn exclude_silent(
         &mut self,
         now: Instant,
         paths: &[PathView],
+        waiting: ByteCount,
         first: Option<u8>,
         silence: f64,
     ) {
@@ -174,11 +176,15 @@ impl Eligibility {
             let limit = silence * path.smoothed_rtt.max(LEAST_SILENCE).as_secs_f64();
             path.bytes_in_flight.is_zero() && idle.is_some_and(|idle| idle.as_secs_f64() > limit)
         };
-        let mut graded = paths.iter().zip(&self.grades);
-        let has_other = graded
-            .any(|(path, grade)| grade.rung == first && has_room(path, now) && !is_silent(path));
+        let graded = paths.iter().zip(&self.grades);
+        let others = graded
+            .filter(|(path, grade)| grade.rung == first && has_room(path, now) && !is_silent(path));
+        let room = others
+            .map(|(path, _)| path.window_room().get())
+            .sum::<u64>();
+        let suffices = room >= waiting.get().max(1);
         for (path, grade) in paths.iter().zip(&mut self.grades) {
-            if has_other && is_silent(path) && grade.rung == first {
+            if suffices && is_silent(path) && grade.rung == first {
                 grade.rung = None;
             }
         }

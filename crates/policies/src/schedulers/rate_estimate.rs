@@ -12,6 +12,8 @@ use super::per_path::PerPath;
 const READING: Duration = Duration::from_millis(1);
 /// Time between two steps down.
 const STEP: Duration = Duration::from_millis(50);
+/// Smoothed round-trip time, in least ones, above which a queue shows.
+const QUEUED: f64 = 1.25;
 /// Weight of a sample in a step down.
 const WEIGHT: f64 = 1.0 / 8.0;
 
@@ -21,7 +23,9 @@ const WEIGHT: f64 = 1.0 / 8.0;
 /// largest of that and the delivery-rate samples, of which the first are of a few packets, lowered by an
 /// eighth of the difference to the newest sample every 50 ms, but only while the path is at least half full:
 /// what a path delivers that is used little says nothing about what it could. It is at most one window per
-/// least round-trip time.
+/// least round-trip time. Until a queue has shown on it while it was half full, a path has delivered all that was sent, and
+/// its window doubles if it is filled: it is taken to deliver two windows per least round-trip time, since what is thought
+/// to be slow would never be tried.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RateEstimates {
     estimates: PerPath<Estimate>,
@@ -33,6 +37,8 @@ pub(super) struct RateEstimates {
 struct Estimate {
     /// Bytes per second.
     rate: f64,
+    /// True once what was sent has been more than what the path delivers.
+    is_limited: bool,
     /// When the rate last had the chance to step down; `None` before the first sample.
     stepped_at: Option<Instant>,
     /// When a link of that rate has transmitted what was sent.
@@ -40,7 +46,10 @@ struct Estimate {
 }
 
 impl Estimate {
-    fn take(&mut self, now: Instant, sample: f64, is_half_full: bool) {
+    fn take(&mut self, now: Instant, sample: f64, path: &PathView) {
+        let is_half_full = path.bytes_in_flight.times(2) >= path.cwnd;
+        let queued = QUEUED * path.min_rtt.as_secs_f64();
+        self.is_limited |= is_half_full && path.smoothed_rtt.as_secs_f64() > queued;
         self.rate = self.rate.max(sample);
         let stepped_at = *self.stepped_at.get_or_insert(now);
         if now.saturating_since(stepped_at) >= STEP {
@@ -66,16 +75,20 @@ impl RateEstimates {
             let sample = sample.map(|rate| rate.as_bytes_per_sec() as f64);
             let estimate = self.estimates.get_or_insert_with(path.id, || Estimate {
                 rate: sample.unwrap_or(assumed),
+                is_limited: false,
                 stepped_at: None,
                 free_at: now,
             });
             if let Some(sample) = sample {
-                let is_half_full = path.bytes_in_flight.times(2) >= path.cwnd;
-                estimate.take(now, sample, is_half_full);
+                estimate.take(now, sample, path);
             } else {
                 estimate.rate = assumed;
             }
-            estimate.rate = estimate.rate.min(window_per(path, path.min_rtt)).max(1.0);
+            let window = window_per(path, path.min_rtt);
+            estimate.rate = match sample {
+                Some(_) if !estimate.is_limited => 2.0 * window,
+                _ => estimate.rate.min(window).max(1.0),
+            };
         }
     }
 

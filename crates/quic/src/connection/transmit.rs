@@ -124,7 +124,7 @@ impl Connection {
         let multipath = self.multipath.as_deref_mut()?;
         let unproven = multipath.ack_path.choose(now, &self.paths);
         let route = multipath.ack_route();
-        if let (AckRoute::One(_), Some(id)) = (route, unproven)
+        if let (AckRoute::One { .. }, Some(id)) = (route, unproven)
             && let Some(path) = self.paths.get_mut(id)
         {
             path.space.ping = true;

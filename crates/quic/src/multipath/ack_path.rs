@@ -3,7 +3,9 @@
 //! The round-trip time of a path includes the way back of its acknowledgements, so that they stay on one
 //! path (draft-ietf-quic-multipath-21, section 5.3): the one with the least round-trip time, which opens
 //! windows soonest. Another takes its place if it is a good deal faster for some time, or at once if the
-//! path falls silent while others receive, or answers no probe.
+//! path falls silent while others receive, or answers no probe. Silence is no more than a suspicion: a path that has
+//! nothing to carry is silent too. Once such a path is heard again it carries its own acknowledgements, so that they
+//! don't take longer than the peer's probe timeout.
 
 use std::time::Duration;
 
@@ -26,11 +28,20 @@ struct Rival {
     since: Instant,
 }
 
+/// A path that was left for its silence, and for nothing else.
+#[derive(Clone, Copy, Debug)]
+struct Suspect {
+    path: PathId,
+    /// True once something has come on it again.
+    is_heard: bool,
+}
+
 /// Which path carries acknowledgements.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckPath {
     path: PathId,
     rival: Option<Rival>,
+    suspect: Option<Suspect>,
 }
 
 impl AckPath {
@@ -39,24 +50,30 @@ impl AckPath {
         self.path
     }
 
+    /// Another path that carries its own acknowledgements.
+    pub(crate) fn exception(&self) -> Option<PathId> {
+        let heard = self.suspect.filter(|suspect| suspect.is_heard);
+        heard.map(|suspect| suspect.path)
+    }
+
     /// Looks whether the path is still the best. Returns a path on which an ack-eliciting packet must be sent:
     /// whether acknowledgements arrive there is only known from answers.
     pub(crate) fn choose(&mut self, now: Instant, paths: &PathSet) -> Option<PathId> {
         if paths.is_single() {
-            self.path = paths.primary().id;
-            self.rival = None;
+            self.take(paths.primary().id);
             return None;
         }
         let newest = paths.open().filter_map(|path| path.last_received).max();
-        let is_eligible = |path: &PathState| {
-            path.carries_data()
-                && path.recovery.pto_count() == 0
-                && !is_silent(path, newest)
-                && !paths.is_blocked(path)
+        let is_able = |path: &PathState| {
+            path.carries_data() && path.recovery.pto_count() == 0 && !paths.is_blocked(path)
         };
+        let is_eligible = |path: &PathState| is_able(path) && !is_silent(path, newest);
+        let is_suspect_able = |suspect: &Suspect| paths.get(suspect.path).is_some_and(is_able);
+        self.suspect = self.suspect.filter(is_suspect_able);
         let rtt = |path: &PathState| path.recovery.rtt().smoothed;
-        let best =
-            (paths.open().filter(|path| is_eligible(path))).min_by_key(|path| (rtt(path), path.id));
+        // A backup carries nothing while another path works.
+        let order = |path: &PathState| (path.is_backup(), rtt(path), path.id);
+        let best = (paths.open().filter(|path| is_eligible(path))).min_by_key(|path| order(path));
         let Some(best) = best else {
             // The one that received last may work at least in one direction.
             let latest = paths.open().max_by_key(|path| path.last_received);
@@ -65,10 +82,24 @@ impl AckPath {
         };
         let current = paths.get(self.path).filter(|path| is_eligible(path));
         let Some(current) = current else {
+            let silent = paths.get(self.path).filter(|path| is_able(path));
+            let suspect = silent.map(|path| Suspect {
+                path: path.id,
+                is_heard: false,
+            });
             self.take(best.id);
+            self.suspect = suspect;
             return Some(best.id);
         };
-        if best.id == current.id || rtt(best) >= rtt(current).mul_f64(PREFERRED_SHARE) {
+        if let Some(suspect) = self.suspect.as_mut().filter(|suspect| !suspect.is_heard)
+            && paths.get(suspect.path).is_some_and(is_eligible)
+        {
+            suspect.is_heard = true;
+            return Some(suspect.path);
+        }
+        let is_faster = rtt(best) < rtt(current).mul_f64(PREFERRED_SHARE);
+        let is_preferred = is_faster || (current.is_backup() && !best.is_backup());
+        if best.id == current.id || !is_preferred {
             self.rival = None;
             return None;
         }
@@ -92,6 +123,7 @@ impl AckPath {
     fn take(&mut self, path: PathId) {
         self.path = path;
         self.rival = None;
+        self.suspect = None;
     }
 }
 

@@ -83,7 +83,7 @@ impl Multipath {
 
     /// Which paths carry acknowledgements.
     pub(crate) fn ack_route(&self) -> AckRoute {
-        AckRoute::new(self.version, self.ack_path.get())
+        AckRoute::new(self.version, &self.ack_path)
     }
 
     /// A path is over: keeps what it did, and forgets the oldest of too many.

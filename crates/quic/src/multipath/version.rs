@@ -4,6 +4,7 @@
 use swiftwater_units::PathId;
 use swiftwater_wire::{ErrorCode, MultipathVersion, TransportParameters};
 
+use super::ack_path::AckPath;
 use crate::config::MultipathVersions;
 use crate::path::PathState;
 
@@ -53,7 +54,12 @@ pub(crate) fn has_blocked_frames(version: MultipathVersion) -> bool {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum AckRoute {
     /// One path carries those of all.
-    One(PathId),
+    One {
+        /// The path.
+        carrier: PathId,
+        /// A path that carries its own nevertheless.
+        except: Option<PathId>,
+    },
     /// Each path carries its own; those of paths that are being closed leave on this one
     /// (draft-ietf-quic-multipath-10, section 6.4, permits either). Peers of that age take round-trip times
     /// only from acknowledgements that come back on the path itself.
@@ -64,17 +70,22 @@ pub(crate) enum AckRoute {
 }
 
 impl AckRoute {
-    pub(crate) fn new(version: MultipathVersion, best: PathId) -> Self {
+    pub(crate) fn new(version: MultipathVersion, chosen: &AckPath) -> Self {
+        let carrier = chosen.get();
         match version {
-            MultipathVersion::Rfc10069 => Self::One(best),
-            MultipathVersion::Draft10 => Self::Own { closing: best },
+            MultipathVersion::Rfc10069 => Self::One {
+                carrier,
+                except: chosen.exception(),
+            },
+            MultipathVersion::Draft10 => Self::Own { closing: carrier },
         }
     }
 
     /// The path that carries the acknowledgements of `path`.
     pub(crate) fn carrier(self, path: &PathState) -> PathId {
         match self {
-            Self::One(carrier) => carrier,
+            Self::One { except, .. } if except == Some(path.id) => path.id,
+            Self::One { carrier, .. } => carrier,
             Self::Own { closing } if path.is_closing() => closing,
             Self::Own { .. } => path.id,
         }

@@ -144,6 +144,12 @@ impl PathState {
         self.phase == PathPhase::Active && self.network.amplification.is_validated()
     }
 
+    /// True if either end announced that the path is only a backup.
+    pub(crate) fn is_backup(&self) -> bool {
+        let statuses = [self.preference.status, self.peer_status];
+        statuses.contains(&PathStatus::Backup)
+    }
+
     /// When something was last received or acknowledged on the path, or an ack-eliciting packet sent.
     pub(crate) fn last_activity(&self) -> Instant {
         let sent = self.space.ledger.last_eliciting_sent_at();
