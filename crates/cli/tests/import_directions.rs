@@ -18,6 +18,7 @@ const ORDER: &[&str] = &[
     "qlog",
     "sim",
     "net",
+    "select",
     "http",
     "media",
     "swiftwater",
@@ -33,6 +34,7 @@ const EXACTLY: &[(&str, &[&str])] = &[
     ("tunable", &["units"]),
     ("congestion", &["units", "tunable"]),
     ("quic", &["units", "wire", "congestion"]),
+    ("select", &["units"]),
 ];
 
 /// Crates that never touch a clock, a socket or a runtime.
@@ -44,6 +46,7 @@ const SANS_IO: &[&str] = &[
     "congestion",
     "quic",
     "policies",
+    "select",
     "media",
 ];
 

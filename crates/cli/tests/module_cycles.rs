@@ -15,6 +15,7 @@ const CRATES: &[&str] = &[
     "policies",
     "qlog",
     "quic",
+    "select",
     "wire",
 ];
 

@@ -1,0 +1,307 @@
+//! `select+`: a contextual bandit that learns online which arm is quicker, without a trained model.
+//!
+//! - Each arm has a `Belief` of the level of its log completion times. Size of the response and requests
+//!   in flight are taken out by a shared regression. Observations lose weight with time.
+//! - What happens to the network happens to all arms: when the arm in use becomes slower, the others'
+//!   levels move along, and only the uncertainty of the *difference* grows with time.
+//! - A CUSUM test finds changes. After one, beliefs are replaced by what was compared under similar
+//!   conditions on this network before (`memory`), or doubted where there is nothing.
+//! - A probe must pay for itself: an arm is probed if the expected gain over the next requests, should it
+//!   turn out to be quicker, exceeds the expected loss of this one (expected improvement). A token bucket
+//!   bounds the share of probes. Among several worthwhile arms, Thompson sampling chooses.
+//! - An arm is taken over once it is quicker with enough probability.
+
+mod belief;
+mod memory;
+mod regression;
+
+use rand_core::Rng;
+use swiftwater_units::Instant;
+
+use crate::parameters::Parameters;
+use crate::rank_sum::upper_tail;
+use belief::Belief;
+use memory::{ChangeTest, Context};
+use regression::{Covariates, Regression};
+
+pub(crate) use memory::Comparisons;
+
+/// What happened to a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Observation {
+    /// Position of the arm.
+    pub(crate) arm: usize,
+    /// Completion time, ms; for failures how long they took at least.
+    pub(crate) completion: f64,
+    /// Bytes of content; `None` after a failure.
+    pub(crate) bytes: Option<f64>,
+    /// Requests in flight to the origin when it was sent.
+    pub(crate) in_flight: u32,
+    /// Round-trip time of the connection, ms.
+    pub(crate) rtt: Option<f64>,
+}
+
+/// What to do with the next request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Advice {
+    /// Stay with the arm in use, which is the quickest with this probability.
+    Stay(f64),
+    /// Take another arm from now on.
+    Switch(usize, f64),
+    /// Send this request over another arm.
+    Probe(usize, f64),
+}
+
+/// The difference between the arm in use and another one.
+#[derive(Clone, Copy, Debug)]
+struct Advantage {
+    arm: usize,
+    /// Expected log of how much quicker the other one is.
+    mean: f64,
+    deviation: f64,
+}
+
+impl Advantage {
+    fn probability_above(&self, bound: f64) -> f64 {
+        upper_tail((bound - self.mean) / self.deviation)
+    }
+
+    /// Expected gain and expected loss of using it: E[max(D, 0)] and E[max(-D, 0)].
+    fn gain_and_loss(&self) -> (f64, f64) {
+        let u = self.mean / self.deviation;
+        let density = (-u * u / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+        let gain = self.deviation * density + self.mean * upper_tail(-u);
+        (gain, gain - self.mean)
+    }
+}
+
+/// The beliefs for one origin on one network.
+#[derive(Clone, Debug)]
+pub(crate) struct Bandit {
+    beliefs: Vec<Belief>,
+    regression: Regression,
+    change: ChangeTest,
+    rtt: Option<f64>,
+    tokens: f64,
+    /// Probes in flight, by arm.
+    probing: Vec<u32>,
+}
+
+impl Bandit {
+    /// A bandit over so many arms that knows nothing.
+    pub(crate) fn new(arms: usize, parameters: &Parameters) -> Self {
+        Self {
+            beliefs: vec![Belief::default(); arms],
+            regression: Regression::default(),
+            change: ChangeTest::default(),
+            rtt: None,
+            tokens: parameters.plus_probe_burst,
+            probing: vec![0; arms],
+        }
+    }
+
+    /// What to do with a request at `now`. `usable` tells the arms that may be used.
+    pub(crate) fn advise(
+        &mut self,
+        now: Instant,
+        current: usize,
+        usable: impl Fn(usize) -> bool,
+        may_probe: bool,
+        random: &mut impl Rng,
+        parameters: &Parameters,
+    ) -> Advice {
+        self.age(now, current, parameters);
+        self.tokens = (self.tokens + parameters.plus_probe_rate).min(parameters.plus_probe_burst);
+        let mut others = (0..self.beliefs.len()).filter(|arm| *arm != current && usable(*arm));
+        let mut advantages = Vec::with_capacity(self.beliefs.len());
+        advantages.extend(
+            others
+                .by_ref()
+                .map(|arm| self.advantage(current, arm, parameters)),
+        );
+        let margin = -(1.0 - parameters.tie).ln();
+        let best = advantages
+            .iter()
+            .filter(|advantage| self.beliefs[advantage.arm].is_known())
+            .max_by(|a, b| a.mean.total_cmp(&b.mean));
+        if let Some(best) = best {
+            let probability = best.probability_above(0.0);
+            if best.mean > margin && probability >= parameters.plus_confidence {
+                self.change = ChangeTest::default();
+                return Advice::Switch(best.arm, probability);
+            }
+        }
+        if may_probe && let Some(probe) = self.probe(current, &advantages, random, parameters) {
+            return probe;
+        }
+        let best = advantages.iter().map(|it| it.probability_above(0.0));
+        Advice::Stay(1.0 - best.fold(0.0, f64::max))
+    }
+
+    fn probe(
+        &mut self,
+        current: usize,
+        advantages: &[Advantage],
+        random: &mut impl Rng,
+        parameters: &Parameters,
+    ) -> Option<Advice> {
+        // Without knowledge of the arm in use there is nothing to compare with.
+        if self.tokens < 1.0 || !self.beliefs[current].is_known() {
+            return None;
+        }
+        let pays = |advantage: &&Advantage| {
+            let (gain, loss) = advantage.gain_and_loss();
+            let unsure = advantage.deviation > parameters.tie;
+            let waits = self.probing[advantage.arm] >= 2;
+            unsure && !waits && gain * parameters.plus_horizon > loss
+        };
+        let draw = |advantage: &Advantage| {
+            let draw = advantage.mean + advantage.deviation * normal(random);
+            (draw, *advantage)
+        };
+        let worthwhile: Vec<_> = advantages.iter().filter(pays).map(draw).collect();
+        let (_, chosen) = worthwhile.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+        self.tokens -= 1.0;
+        self.probing[chosen.arm] += 1;
+        Some(Advice::Probe(chosen.arm, chosen.probability_above(0.0)))
+    }
+
+    /// A probe over `arm` ended, whatever its outcome.
+    pub(crate) fn probe_ended(&mut self, arm: usize) {
+        self.probing[arm] = self.probing[arm].saturating_sub(1);
+    }
+
+    fn age(&mut self, now: Instant, current: usize, parameters: &Parameters) {
+        for (arm, belief) in self.beliefs.iter_mut().enumerate() {
+            belief.age(now, arm == current, parameters);
+        }
+    }
+
+    fn advantage(&self, current: usize, other: usize, parameters: &Parameters) -> Advantage {
+        let (mine, its) = (&self.beliefs[current], &self.beliefs[other]);
+        let uncertainty = mine.uncertainty() + its.uncertainty();
+        let mean = if mine.is_known() && its.is_known() {
+            let apart = its.means().minus(mine.means());
+            let level = its.level() - self.regression.effect(apart);
+            let risk = parameters.plus_risk * (its.variance() - mine.variance());
+            mine.level() - level - risk
+        } else {
+            0.0
+        };
+        Advantage {
+            arm: other,
+            mean,
+            deviation: uncertainty.sqrt().max(1e-6),
+        }
+    }
+
+    fn context(&self, current: usize) -> Context {
+        let belief = &self.beliefs[current];
+        // The level at the origin of the covariates, which all origins have in common.
+        let level = belief.level() - self.regression.effect(belief.means());
+        [self.rtt.unwrap_or(1.0).max(0.1).ln(), level]
+    }
+
+    /// Takes a request in. True if it shows that the network changed.
+    pub(crate) fn observe(
+        &mut self,
+        now: Instant,
+        current: usize,
+        seen: Observation,
+        memory: &mut Comparisons,
+        parameters: &Parameters,
+    ) -> bool {
+        self.age(now, current, parameters);
+        let y = seen.completion.max(0.01).ln();
+        let belief = &self.beliefs[seen.arm];
+        let covariates = match seen.bytes {
+            Some(bytes) => Covariates::new(bytes, f64::from(seen.in_flight)),
+            None => belief.means(),
+        };
+        let known = belief.is_known();
+        let apart = covariates.minus(belief.means());
+        let expected = belief.level() + self.regression.effect(apart);
+        let deviation = (y - expected) / belief.variance().sqrt();
+        if known {
+            self.regression.add(apart, y - belief.level());
+        }
+        if let Some(rtt) = seen.rtt {
+            self.rtt = Some(self.rtt.map_or(rtt, |before| before + 0.2 * (rtt - before)));
+        }
+        let moved = self.beliefs[seen.arm].observe(y, covariates, expected);
+        if seen.arm != current {
+            self.compare(current, seen.arm, y, covariates, memory);
+            return false;
+        }
+        if known {
+            for (arm, belief) in self.beliefs.iter_mut().enumerate() {
+                if arm != current && belief.is_known() {
+                    belief.shift(moved);
+                }
+            }
+        }
+        let changed = known && self.change.observe(now, deviation, parameters.plus_change);
+        if changed {
+            // The mean has not followed yet.
+            self.rtt = seen.rtt.or(self.rtt);
+            self.start_anew(now, current, (y, covariates), memory, parameters);
+        }
+        changed
+    }
+
+    fn compare(
+        &mut self,
+        current: usize,
+        other: usize,
+        y: f64,
+        covariates: Covariates,
+        memory: &mut Comparisons,
+    ) {
+        let mine = &self.beliefs[current];
+        if mine.is_known() {
+            let apart = covariates.minus(mine.means());
+            let difference = y - (mine.level() + self.regression.effect(apart));
+            memory.add(current, other, self.context(current), difference);
+        }
+    }
+
+    fn start_anew(
+        &mut self,
+        now: Instant,
+        current: usize,
+        last: (f64, Covariates),
+        memory: &Comparisons,
+        parameters: &Parameters,
+    ) {
+        self.beliefs[current].doubt(true);
+        let (y, covariates) = last;
+        let expected = self.beliefs[current].level()
+            + self
+                .regression
+                .effect(covariates.minus(self.beliefs[current].means()));
+        self.beliefs[current].observe(y, covariates, expected);
+        let context = self.context(current);
+        let (level, means) = {
+            let mine = &self.beliefs[current];
+            (mine.level(), mine.means())
+        };
+        for arm in (0..self.beliefs.len()).filter(|arm| *arm != current) {
+            match memory.recall(current, arm, context) {
+                Some(known) => {
+                    let weight = known.weight.min(4.0);
+                    let belief = &mut self.beliefs[arm];
+                    belief.recall(level + known.difference, means, weight, now);
+                }
+                None => self.beliefs[arm].doubt(false),
+            }
+        }
+        // Probes are worth most now.
+        self.tokens = (self.tokens + 2.0).min(parameters.plus_probe_burst);
+    }
+}
+
+/// A standard normal value: the sum of twelve uniform ones is close enough to choose among arms.
+fn normal(random: &mut impl Rng) -> f64 {
+    let uniform = |random: &mut dyn Rng| f64::from(random.next_u32()) / f64::from(u32::MAX);
+    (0..12).map(|_| uniform(random)).sum::<f64>() - 6.0
+}

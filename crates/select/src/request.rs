@@ -1,0 +1,102 @@
+//! What is known of a request before it is sent, and what was measured of it afterwards.
+
+use std::time::Duration;
+
+use crate::arm::Arm;
+use crate::key::{NetworkId, OriginHash};
+
+/// A request that is to be sent.
+#[derive(Clone, Debug)]
+pub struct RequestDescription {
+    /// The network of the host now.
+    pub network: NetworkId,
+    /// Where it goes.
+    pub origin: OriginHash,
+    /// It may be sent twice: its method is GET or HEAD and it has no content, or the application says that
+    /// it may be replayed. Only such requests take part in experiments and are hedged.
+    pub replay_safe: bool,
+    /// Arms that can be used for this origin, by their position in the selector's list; bit 0 is the first.
+    /// Bits beyond the list are ignored, and no bit at all means all arms.
+    pub available: u32,
+}
+
+impl RequestDescription {
+    /// A request that may be replayed, over any arm.
+    pub fn new(network: NetworkId, origin: OriginHash) -> Self {
+        Self {
+            network,
+            origin,
+            replay_safe: true,
+            available: u32::MAX,
+        }
+    }
+
+    /// The same request, but one that must not be sent twice.
+    #[must_use]
+    pub fn not_replay_safe(mut self) -> Self {
+        self.replay_safe = false;
+        self
+    }
+}
+
+/// Names a request between [`crate::Selector::decide`] and [`crate::Selector::on_outcome`].
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct RequestId(pub(crate) u64);
+
+impl RequestId {
+    /// The number: requests are numbered from 0 in the order of their decisions.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+/// Bytes that a sender sent and sent again.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Traffic {
+    /// Bytes sent, with the ones sent again.
+    pub sent: u64,
+    /// Bytes sent again.
+    pub retransmitted: u64,
+}
+
+/// Measurements of a request whose response is complete. Times count from the sending of the request on
+/// the arm that answered. Whether the set-up of a connection counts is the caller's choice, the same one
+/// for all arms.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Measured {
+    /// To the first byte of the response.
+    pub first_byte: Duration,
+    /// To the last byte of the response (request completion time, RCT).
+    pub completion: Duration,
+    /// Bytes of content received.
+    pub bytes: u64,
+    /// Round-trip time of the connection now; `None` if it was not measured.
+    pub rtt: Option<Duration>,
+    /// Bytes sent and sent again during the request, on the side where it is known: the server's count if
+    /// it exports one, else an estimate of the receiver, else the client's own. `None` if unknown.
+    pub traffic: Option<Traffic>,
+}
+
+/// Why there is no complete response.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Failure {
+    /// No connection could be made.
+    Connect,
+    /// The connection was lost, or the response broke off.
+    Lost,
+    /// Nothing came within the time limit, or the same request over another arm was answered first.
+    TooSlow,
+    /// The caller gave up for a reason that says nothing of the network: no value.
+    Cancelled,
+}
+
+/// How a request ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The arm that answered, or that failed. Another one than decided if a hedge or a fallback answered:
+    /// the decided arm then counts as too slow.
+    pub arm: Arm,
+    /// Measurements, or the failure.
+    pub result: Result<Measured, Failure>,
+}

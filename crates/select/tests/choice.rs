@@ -1,0 +1,222 @@
+//! What the strategies choose on networks whose best protocol is known.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod world;
+
+use std::time::Duration;
+
+use swiftwater_select::{
+    Arm, Boundary, Config, EventKind, Models, Reason, Selector, Strategy, SwitchCause, Trigger,
+};
+use world::{Conditions, NETWORK, World, origin, selector};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn browse(strategy: Strategy, conditions: Conditions) -> World {
+    let mut world = World::new(selector(strategy), conditions, 3);
+    world.browse(MINUTE);
+    world
+}
+
+#[test]
+fn an_experiment_of_three_and_three_finds_the_quicker_protocol() {
+    for (tcp, quic, best) in [(80.0, 50.0, Arm::h3()), (50.0, 80.0, Arm::h2())] {
+        let world = browse(Strategy::wise(), Conditions::new(tcp, quic));
+        assert_eq!(world.current(), best);
+        let stats = world.selector.stats();
+        assert_eq!(stats.experiments, 1);
+        assert_eq!(stats.with_reason("experiment"), 6);
+    }
+}
+
+#[test]
+fn the_requests_of_an_experiment_alternate() {
+    let mut world = World::new(selector(Strategy::wise()), Conditions::new(80.0, 50.0), 3);
+    let decisions: Vec<_> = (0..8).map(|_| world.send(true)).collect();
+    let arms: Vec<&str> = decisions[..6].iter().map(|it| it.arm.name()).collect();
+    assert_eq!(arms, ["h2", "h3", "h2", "h3", "h2", "h3"]);
+    for (number, decision) in decisions[..6].iter().enumerate() {
+        let expected = Reason::Experiment {
+            trigger: Trigger::NewConnection,
+            position: number as u32,
+        };
+        assert_eq!(decision.reason, expected);
+    }
+    // Further requests go over the arm that was selected last.
+    for decision in &decisions[6..] {
+        assert_eq!(
+            (decision.arm.name(), decision.reason),
+            ("h2", Reason::ExperimentWaits)
+        );
+    }
+}
+
+#[test]
+fn a_difference_below_five_percent_changes_nothing() {
+    let mut conditions = Conditions::new(50.0, 49.0);
+    conditions.noise = 0.001;
+    let world = browse(Strategy::wise(), conditions);
+    assert_eq!(world.current(), Arm::h2());
+    assert_eq!(world.selector.stats().switches, 0);
+}
+
+#[test]
+fn a_switch_to_the_worse_is_undone() {
+    let mut world = World::new(selector(Strategy::wise()), Conditions::new(50.0, 80.0), 3);
+    // The first requests are compared, and TCP wins.
+    world.browse(Duration::from_secs(20));
+    assert_eq!(world.current(), Arm::h2());
+    // For the length of an experiment QUIC looks better than it is.
+    world.conditions = Conditions::new(50.0, 30.0);
+    let (network, arm) = (world.network, Arm::h2());
+    world
+        .selector
+        .on_connection(world.now, network, origin(), &arm);
+    for _ in 0..6 {
+        world.send(true);
+    }
+    let soon = world.now + Duration::from_millis(200);
+    world.run_until(soon);
+    assert_eq!(world.current(), Arm::h3());
+    world.conditions = Conditions::new(50.0, 80.0);
+    world.browse(Duration::from_secs(14));
+    assert_eq!(world.current(), Arm::h2());
+    assert_eq!(world.selector.stats().rollbacks, 1);
+    let causes: Vec<SwitchCause> = std::iter::from_fn(|| world.selector.poll_event())
+        .filter_map(|event| match event.kind {
+            EventKind::Switched { cause, .. } => Some(cause),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(causes, [SwitchCause::Experiment, SwitchCause::Rollback]);
+}
+
+#[test]
+fn blocked_udp_fails_no_request_and_is_remembered() {
+    for strategy in [Strategy::wise(), Strategy::Plus] {
+        let name = strategy.to_string();
+        let world = browse(strategy, Conditions::blocked(50.0));
+        assert!(world.done.iter().all(|done| !done.failed), "{name}");
+        assert_eq!(world.current(), Arm::h2(), "{name}");
+        assert!(world.selector.stats().blocks > 0, "{name}");
+        let over_quic = world
+            .done
+            .iter()
+            .filter(|done| done.decision.arm == Arm::h3());
+        assert!(over_quic.count() <= 5, "{name}");
+    }
+}
+
+#[test]
+fn udp_that_becomes_blocked_is_left_at_once() {
+    for strategy in [Strategy::wise(), Strategy::Plus] {
+        let name = strategy.to_string();
+        let mut world = browse(strategy, Conditions::new(80.0, 50.0));
+        assert_eq!(world.current(), Arm::h3(), "{name}");
+        world.conditions = Conditions::blocked(80.0);
+        let since = world.now;
+        world.browse(MINUTE);
+        assert_eq!(world.current(), Arm::h2(), "{name}");
+        assert!(world.done.iter().all(|done| !done.failed), "{name}");
+        let slow = world.done.iter().filter(|done| done.begun >= since);
+        let slow = slow.filter(|done| done.completion > Duration::from_millis(200));
+        // One click, and what was tried again half a minute later.
+        assert!(slow.count() <= 20, "{name}");
+    }
+}
+
+#[test]
+fn quic_is_tried_again_once_the_block_expires() {
+    let mut world = browse(Strategy::wise(), Conditions::blocked(80.0));
+    world.conditions = Conditions::new(80.0, 50.0);
+    world.browse(5 * MINUTE);
+    assert_eq!(world.current(), Arm::h3());
+    assert!(!world.selector.is_quic_blocked(world.now, NETWORK, origin()));
+}
+
+#[test]
+fn a_request_that_must_not_be_repeated_avoids_an_arm_that_just_failed() {
+    let mut world = browse(Strategy::wise(), Conditions::new(80.0, 50.0));
+    world.conditions = Conditions::blocked(80.0);
+    world.send(true);
+    let later = world.now + Duration::from_millis(700);
+    world.run_until(later);
+    assert_eq!(world.current(), Arm::h3());
+    let decision = world.send(false);
+    assert_eq!(
+        (decision.arm, decision.reason),
+        (Arm::h2(), Reason::Suspect)
+    );
+}
+
+#[test]
+fn another_network_starts_an_experiment() {
+    let mut world = browse(Strategy::wise(), Conditions::new(80.0, 50.0));
+    let before = world.selector.stats().experiments;
+    world.selector.on_network_change(world.now, NETWORK);
+    let decision = world.send(true);
+    let expected = Reason::Experiment {
+        trigger: Trigger::NetworkChange,
+        position: 0,
+    };
+    assert_eq!(decision.reason, expected);
+    assert_eq!(world.selector.stats().experiments, before + 1);
+}
+
+#[test]
+fn select_plus_finds_the_quicker_protocol_and_follows_it() {
+    for (tcp, quic, best, other) in [
+        (80.0, 50.0, Arm::h3(), Arm::h2()),
+        (50.0, 80.0, Arm::h2(), Arm::h3()),
+    ] {
+        let mut world = browse(Strategy::Plus, Conditions::new(tcp, quic));
+        assert_eq!(world.current(), best);
+        world.conditions = Conditions::new(quic, tcp);
+        world.browse(MINUTE);
+        assert_eq!(world.current(), other);
+        let stats = world.selector.stats();
+        let share = stats.with_reason("probe") as f64 / stats.requests as f64;
+        assert!(share < 0.04, "{share}");
+    }
+}
+
+#[test]
+fn select_plus_chooses_among_more_than_two_arms() {
+    let arms = ["h2", "h3", "h3:bbr1"].map(|name| name.parse().unwrap());
+    let config = Config::new(arms.to_vec(), Strategy::Plus);
+    let selector = Selector::new(config, Models::none(), 1).unwrap();
+    // The driver knows h3 as quick; every other arm takes the time of TCP.
+    let mut world = World::new(selector, Conditions::new(80.0, 50.0), 3);
+    world.browse(MINUTE);
+    assert_eq!(world.current(), Arm::h3());
+}
+
+#[test]
+fn today_s_strategies_keep_what_connected_first() {
+    let mut world = World::new(selector(Strategy::Race), Conditions::new(80.0, 50.0), 3);
+    assert_eq!(world.send(true).reason, Reason::Race);
+    world
+        .selector
+        .on_connection(world.now, NETWORK, origin(), &Arm::h2());
+    world.browse(MINUTE);
+    assert_eq!(world.current(), Arm::h2());
+    assert_eq!(world.send(true).reason, Reason::ConnectedFirst);
+    let world = browse(Strategy::Fixed(Arm::h3()), Conditions::new(50.0, 80.0));
+    assert!(world.done.iter().all(|done| done.answered_by == Arm::h3()));
+}
+
+#[test]
+fn the_strawman_follows_its_boundary() {
+    // QUIC above a round-trip time of 100 ms, which is 0.3 of the completion time here.
+    let boundary = Boundary {
+        bias: -1.0,
+        rtt: 0.01,
+        ..Boundary::default()
+    };
+    for (time, best) in [(500.0, Arm::h3()), (100.0, Arm::h2())] {
+        let conditions = Conditions::new(time, time);
+        let world = browse(Strategy::Strawman(boundary), conditions);
+        assert_eq!(world.current(), best, "{time} ms");
+    }
+}
