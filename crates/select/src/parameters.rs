@@ -125,7 +125,7 @@ parameters! {
     window: Duration = 10, 1 to 600, "Age up to which requests count in features: as long as the comparison of a rollback.";
     window_requests: u32 = 50, 5 to 200, "Most requests in a feature window.";
     min_requests: u32 = 5, 2 to 50, "Requests in a window before it is scored, and on each side of a rollback's comparison.";
-    score_threshold: f64 = 0.2, 0.01 to 1, "Change of the network score that starts an experiment, |s - s_hist|. To be calibrated so that 1.76 to 1.85 % of requests start one, as in the paper.";
+    score_threshold: f64 = 0.2, 0.01 to 1, "Difference between the network score and its history from which an experiment starts. To be calibrated so that 1.76 to 1.85 % of requests start one, as in the paper.";
     score_exceedances: u32 = 2, 1 to 20, "Scores in a row that exceed the threshold before an experiment starts.";
     score_pause: Duration = 5, 0 to 600, "No experiment for so long after the last one, unless the network changes.";
     experiment_size: u32 = 3, 2 to 4, "Requests per arm in an experiment. With 2, completion took 4.02 % longer; with 4, 0.92 % (paper, probe agent).";
