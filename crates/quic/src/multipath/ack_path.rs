@@ -3,9 +3,9 @@
 //! The round-trip time of a path includes the way back of its acknowledgements, so that they stay on one
 //! path (draft-ietf-quic-multipath-21, section 5.3): the one with the least round-trip time, which opens
 //! windows soonest. Another takes its place if it is a good deal faster for some time, or at once if the
-//! path falls silent while others receive, or answers no probe. Silence is no more than a suspicion: a path that has
-//! nothing to carry is silent too. Once such a path is heard again it carries its own acknowledgements, so that they
-//! don't take longer than the peer's probe timeout.
+//! path falls silent while others receive, or answers no probe. Silence is no more than a suspicion: a path
+//! that has nothing to carry is silent too. Once something arrives on such a path again, and it is the faster
+//! one, it carries its own acknowledgements, so that they don't take longer than the peer's probe timeout.
 
 use std::time::Duration;
 
@@ -83,6 +83,8 @@ impl AckPath {
         let current = paths.get(self.path).filter(|path| is_eligible(path));
         let Some(current) = current else {
             let silent = paths.get(self.path).filter(|path| is_able(path));
+            // Those of a slower path return sooner on the new one.
+            let silent = silent.filter(|path| rtt(path) < rtt(best));
             let suspect = silent.map(|path| Suspect {
                 path: path.id,
                 is_heard: false,
