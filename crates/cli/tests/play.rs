@@ -106,6 +106,47 @@ fn a_video_is_played_to_its_end() {
 }
 
 #[test]
+fn a_manifest_of_dash_is_played_to_its_end() {
+    let manifest = "<?xml version=\"1.0\"?><MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" type=\"static\" \
+        mediaPresentationDuration=\"PT3S\"><Period><AdaptationSet mimeType=\"video/mp4\">\
+        <Representation id=\"high\" bandwidth=\"1600000\" height=\"360\"><SegmentTemplate \
+        media=\"$RepresentationID$-$Number$.m4s\" startNumber=\"0\" duration=\"1\" timescale=\"2\"/></Representation>\
+        <Representation id=\"low\" bandwidth=\"160000\" height=\"180\"><BaseURL>low.mp4</BaseURL>\
+        <SegmentBase indexRange=\"400-503\"><Initialization range=\"0-399\"/></SegmentBase></Representation>\
+        </AdaptationSet></Period></MPD>";
+    // An index of six segments of half a second (ISO/IEC 14496-12, section 8.16.3), after 400 bytes of header.
+    let mut index = 104_u32.to_be_bytes().to_vec();
+    index.extend(b"sidx\0\0\0\0");
+    for word in [1, 2, 0, 0, 6] {
+        index.extend(u32::to_be_bytes(word));
+    }
+    for _ in 0..6 {
+        index.extend(10_000_u32.to_be_bytes());
+        index.extend(1_u32.to_be_bytes());
+        index.extend(0x9000_0000_u32.to_be_bytes());
+    }
+    assert_eq!(index.len(), 104);
+    let mut video = Video::new(6);
+    for (name, content) in &mut video.files {
+        if name == "low.mp4" {
+            *content = vec![1; 504 + 60_000];
+            content[400..504].copy_from_slice(&index);
+        }
+    }
+    let text = manifest.as_bytes().to_vec();
+    video.files.push(("video.mpd".to_owned(), text));
+    let site = video.site(&[]);
+    let output = play(&site, "video.mpd", &[]).output().unwrap();
+    let rows = rows(&succeeded(&output));
+    let result = rows.last().unwrap();
+    assert_eq!(result["segments"], 6);
+    assert_eq!(result["played_ms"], 3_000.0);
+    let segments = rows.iter().filter(|row| row["event"] == "segment");
+    let bytes: Vec<_> = segments.map(|row| row["bytes"].as_u64().unwrap()).collect();
+    assert_eq!((bytes[0], bytes[5]), (10_400, 100_000));
+}
+
+#[test]
 fn a_viewer_leaves_when_told() {
     let site = Video::new(40).site(&[]);
     let output = play(&site, "low.m3u8", &["--for", "700ms", "--buffer", "1s"])
@@ -145,7 +186,7 @@ fn what_is_no_video_is_refused_in_one_line() {
         &[("page.html", b"<html>"), ("live.m3u8", live.as_bytes())],
         &[],
     );
-    for (file, reason) in [("page.html", "not a playlist"), ("live.m3u8", "live")] {
+    for (file, reason) in [("page.html", "neither a playlist"), ("live.m3u8", "live")] {
         let output = play(&site, file, &[]).output().unwrap();
         assert!(failed(&output, 1).contains(reason));
     }

@@ -1,10 +1,14 @@
 //! Random operations on several paths: opened, abandoned, cut, restored, rebound, made lossy, while data flow
-//! in both directions. Invariants: all data arrive and are correct, and neither end closes with an error.
+//! in both directions and a player reports what it has, under each scheduler and each policy for video. Invariants:
+//! all data arrive and are correct, neither end closes with an error, no decision of a policy is invalid, and no copy
+//! leaves on the path of its origin.
 //!
 //! `SWIFTWATER_RANDOM_OPS_CASES` is the number of cases, `SWIFTWATER_RANDOM_OPS_SEED` chooses others.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+#[path = "multipath_operations/copies.rs"]
+mod copies;
 mod support;
 
 use std::cell::Cell;
@@ -16,12 +20,15 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_policies::Policies;
-use swiftwater_policies::SchedulerCatalogue;
-use swiftwater_quic::policy::{PathPreference, PathStatus};
+use swiftwater_policies::{ReinjectorCatalogue, SchedulerCatalogue};
+use swiftwater_quic::policy::{
+    ChunkExpectation, PathPreference, PathStatus, PlayerSignal, ResponseStart,
+};
 use swiftwater_quic::{MultipathConfig, MultipathVersions, PathAddress, TransportConfig};
 use swiftwater_sim::{Attachment, Direction, OldAddress, Pair, TransferId, Verdict};
-use swiftwater_units::{PathId, Side};
+use swiftwater_units::{Bandwidth, ByteCount, Dir, PathId, Side, StreamId};
 
+use copies::SentCopies;
 use support::{BOTH, SIDES, link, millis, secs};
 
 /// Cases of a default run.
@@ -45,6 +52,8 @@ enum Operation {
     UpdateKeys(Side),
     RotateConnectionIds(Side),
     Transfer(bool, u64),
+    /// The player has so much, ms, and expects its next chunk after a time, ms.
+    Player(u64, u64),
     Wait(u64),
 }
 
@@ -54,14 +63,40 @@ struct Plan {
     seed: u64,
     /// Rate in Mbit/s, delay in ms, loss in percent of each address's links; that of the first path first.
     links: Vec<(u64, u64, u32)>,
-    scheduler: usize,
+    policy: usize,
     max_paths: u8,
     /// The version of draft 10 instead of that of the RFC.
     draft: bool,
     operations: Vec<Operation>,
 }
 
-const SCHEDULERS: [&str; 3] = ["min-rtt", "round-robin", "weighted"];
+const POLICIES: [&str; 8] = [
+    "min-rtt",
+    "round-robin",
+    "weighted",
+    "failover",
+    "xlink",
+    "xlink-paper",
+    "chorus",
+    "chorus+",
+];
+
+/// The server's policies of this name.
+fn policies(name: &str) -> Policies {
+    let copying = |name| {
+        let reinjector = ReinjectorCatalogue::standard().get(name).unwrap();
+        Policies::xlink().with_reinjector(reinjector)
+    };
+    match name {
+        "chorus" => Policies::chorus(),
+        "chorus+" => Policies::chorus_plus(),
+        "failover" | "xlink" | "xlink-paper" => copying(name),
+        scheduler => {
+            let scheduler = SchedulerCatalogue::standard().get(scheduler).unwrap();
+            Policies::default().with_scheduler(scheduler)
+        }
+    }
+}
 
 fn side() -> impl Strategy<Value = Side> {
     prop_oneof![Just(Side::Client), Just(Side::Server)]
@@ -80,6 +115,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => side().prop_map(Operation::RotateConnectionIds),
         3 => (any::<bool>(), 1_000..3_000_000_u64)
             .prop_map(|(up, bytes)| Operation::Transfer(up, bytes)),
+        2 => (0..3_000_u64, 0..4_000_u64)
+            .prop_map(|(buffered, expected)| Operation::Player(buffered, expected)),
         6 => (1..800_u64).prop_map(Operation::Wait),
     ]
 }
@@ -89,21 +126,19 @@ fn plan() -> impl Strategy<Value = Plan> {
     (
         any::<u64>(),
         prop::collection::vec(link, ADDRESSES + 1),
-        0..SCHEDULERS.len(),
+        0..POLICIES.len(),
         2..=5_u8,
         any::<bool>(),
         prop::collection::vec(operation(), 1..40),
     )
-        .prop_map(
-            |(seed, links, scheduler, max_paths, draft, operations)| Plan {
-                seed,
-                links,
-                scheduler,
-                max_paths,
-                draft,
-                operations,
-            },
-        )
+        .prop_map(|(seed, links, policy, max_paths, draft, operations)| Plan {
+            seed,
+            links,
+            policy,
+            max_paths,
+            draft,
+            operations,
+        })
 }
 
 /// The pair, and what is recorded of it.
@@ -115,6 +150,11 @@ struct Run {
     /// When a cut ends.
     restores: Vec<(u64, usize)>,
     transfers: Vec<TransferId>,
+    /// Streams that the server opened.
+    responses: u64,
+    /// Chunks that the player expected.
+    chunks: u64,
+    copies: SentCopies,
 }
 
 fn config_of((mbps, delay, loss): (u64, u64, u32)) -> LinkConfig {
@@ -123,7 +163,9 @@ fn config_of((mbps, delay, loss): (u64, u64, u32)) -> LinkConfig {
 
 impl Run {
     fn new(plan: &Plan) -> Self {
-        let name = SCHEDULERS[plan.scheduler];
+        let policies = Arc::new(policies(POLICIES[plan.policy]));
+        let copies = SentCopies::default();
+        let observer = copies.clone();
         let max_paths = plan.max_paths;
         let versions = if plan.draft {
             MultipathVersions::Draft10
@@ -137,14 +179,16 @@ impl Run {
                 ..MultipathConfig::default()
             });
             config.max_idle_timeout = Some(secs(120));
-            let scheduler = SchedulerCatalogue::standard().get(name).unwrap();
-            config.policies = Arc::new(Policies::default().with_scheduler(scheduler));
+            config.max_feedback_size = 64;
+            config.observer = Some(Arc::new(observer.clone()));
         };
         let mut pair = Pair::builder()
             .seed(plan.seed)
             .link(config_of(plan.links[0]))
             .both_configs(enable)
-            .time_limit(secs(600))
+            .client_config(|config| config.policies = Arc::new(Policies::player()))
+            .server_config(move |config| config.policies = policies)
+            .time_limit(secs(3_600))
             .build()
             .unwrap();
         assert!(pair.connect());
@@ -153,6 +197,9 @@ impl Run {
             cuts: (0..=ADDRESSES).map(|_| Rc::default()).collect(),
             restores: Vec::new(),
             transfers: Vec::new(),
+            responses: 0,
+            chunks: 0,
+            copies,
             pair,
         };
         for direction in BOTH {
@@ -257,15 +304,45 @@ impl Run {
                 } else {
                     Direction::ToClient
                 };
+                if !up {
+                    self.announce(bytes);
+                }
                 self.transfers
                     .push(self.pair.start_transfer(bytes, direction));
+            }
+            Operation::Player(buffered, expected) => {
+                self.chunks += 1;
+                let expectation = ChunkExpectation {
+                    chunk: self.chunks,
+                    expected_time: millis(expected),
+                };
+                let rate = Bandwidth::from_mbps(4);
+                let player = PlayerSignal::buffering(millis(buffered), rate, 25.0);
+                self.pair.client().update_hints(now, |hints| {
+                    hints.player = Some(player);
+                    hints.expectation = Some(expectation);
+                });
             }
             Operation::Wait(time) => self.advance(time),
         }
     }
 
-    /// Everything works again: all data arrive.
-    fn finish(mut self) {
+    /// The server's next stream carries a response of so many bytes.
+    fn announce(&mut self, bytes: u64) {
+        let stream = StreamId::new(Side::Server, Dir::Uni, self.responses);
+        self.responses += 1;
+        let now = self.pair.now();
+        let response = ResponseStart {
+            stream,
+            bytes: ByteCount::new(bytes),
+            requested_at: now,
+        };
+        let server = self.pair.server();
+        server.update_hints(now, |hints| hints.response = Some(response));
+    }
+
+    /// Everything works again: all data arrive. Returns the bytes of copies that the server sent.
+    fn finish(mut self) -> u64 {
         for cut in &self.cuts {
             cut.set(false);
         }
@@ -286,15 +363,16 @@ impl Run {
         for side in SIDES {
             assert_eq!(self.pair.stats(side).invalid_decisions, 0);
         }
+        self.copies.check()
     }
 }
 
-fn run(plan: &Plan) {
+fn run(plan: &Plan) -> u64 {
     let mut run = Run::new(plan);
     for operation in &plan.operations {
         run.act(operation);
     }
-    run.finish();
+    run.finish()
 }
 
 fn variable(name: &str) -> Option<u64> {
@@ -321,12 +399,18 @@ fn nothing_breaks_whatever_happens_to_paths() {
     seed[..8].copy_from_slice(&chosen.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
     let mut runner = TestRunner::new_with_rng(config, rng);
+    // Bytes of copies by policy.
+    let copied = std::cell::RefCell::new([0; POLICIES.len()]);
     let outcome = runner.run(&plan(), |plan| {
-        run(&plan);
+        copied.borrow_mut()[plan.policy] += run(&plan);
         Ok::<(), TestCaseError>(())
     });
     if let Err(error) = outcome {
         panic!("{error}");
+    }
+    for (name, bytes) in POLICIES.iter().zip(copied.into_inner()) {
+        let copies = !["min-rtt", "round-robin", "weighted"].contains(name);
+        assert_eq!(bytes > 0, copies, "{name}: {bytes} bytes of copies");
     }
 }
 
@@ -335,7 +419,7 @@ fn the_only_working_path_is_abandoned_while_others_are_validated_over_a_link_tha
     run(&Plan {
         seed: 0,
         links: vec![(1, 1, 0); ADDRESSES + 1],
-        scheduler: 0,
+        policy: 0,
         max_paths: 4,
         draft: false,
         operations: vec![
@@ -365,7 +449,7 @@ fn acknowledgements_leave_on_the_path_that_is_left() {
             (12, 91, 13),
             (3, 52, 0),
         ],
-        scheduler: 1,
+        policy: 1,
         max_paths: 4,
         draft: false,
         operations: vec![

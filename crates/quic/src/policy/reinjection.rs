@@ -248,6 +248,9 @@ pub enum RejectionReason {
     RangeGone,
     /// No usable path is among those that may carry it.
     NoPath,
+    /// The range was retransmitted, while the copy waited, on the path that would have carried the copy; only
+    /// copies with a target other than [`PathChoice::Any`].
+    Retransmitted,
 }
 
 /// A [`Reinjection`] that brings no copy.

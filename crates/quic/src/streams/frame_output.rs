@@ -184,6 +184,17 @@ impl Streams {
             .is_some_and(|send| send.buffer.has_lost(range))
     }
 
+    /// True if a retransmission of bytes of `range` is in flight on `path`.
+    pub(crate) fn is_retransmitted_on(
+        &self,
+        id: StreamId,
+        range: &Range<u64>,
+        path: PathId,
+    ) -> bool {
+        let history = self.history.get();
+        history.is_some_and(|history| history.is_retransmitted_on(id, range, path))
+    }
+
     /// Writes copies of what is in flight of `range` of a stream, skipping bytes already
     /// acknowledged; an empty range at the stream's end stands for its FIN. Returns how many of the
     /// range's bytes are dealt with, written or not in need of a copy; less than all means that the

@@ -99,6 +99,12 @@ impl RangeHistory {
         }
     }
 
+    /// True if a retransmission is in flight on `path`.
+    pub(super) fn is_retransmitted_on(&self, path: PathId) -> bool {
+        let is_it = |copy: &CopySent| copy.is_live && !copy.replica && copy.path == path;
+        self.copies.iter().any(is_it)
+    }
+
     /// True if a copy is in flight.
     pub(super) fn has_live_copy(&self) -> bool {
         self.original_is_live || self.copies.iter().any(|copy| copy.is_live)

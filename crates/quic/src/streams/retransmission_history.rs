@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
-use swiftwater_units::StreamId;
+use swiftwater_units::{PathId, StreamId};
 
 use super::range_history::{Carrier, CarrierFate, CopySent, RangeHistory, RangeUse};
 use super::repair_stats::RepairStats;
@@ -86,6 +86,19 @@ impl RetransmissionHistory {
             .next_back()?;
         let end = start + u64::from(history.len);
         (offset < end).then_some(end)
+    }
+
+    /// True if a retransmission of bytes of `range` is in flight on `path`.
+    pub(super) fn is_retransmitted_on(
+        &self,
+        stream: StreamId,
+        range: &Range<u64>,
+        path: PathId,
+    ) -> bool {
+        let before_end = self.ranges.range((stream, 0)..(stream, range.end)).rev();
+        let mut overlapping = before_end
+            .take_while(|((_, start), history)| start + u64::from(history.len) > range.start);
+        overlapping.any(|(_, history)| history.is_retransmitted_on(path))
     }
 
     /// `gap` of a stream, not acknowledged, was in a packet that was declared lost or is probed for.

@@ -4,7 +4,7 @@
 use swiftwater_units::PathId;
 
 use crate::frame_writer::FrameWriter;
-use crate::policy::{Rank, Reinjection, Rejection, RejectionReason};
+use crate::policy::{PathChoice, Rank, Reinjection, Rejection, RejectionReason};
 use crate::policy_host::WaitingCopy;
 use crate::streams::Streams;
 
@@ -66,6 +66,15 @@ impl Transmission<'_> {
             // Lost again meanwhile: what leaves first is the retransmission, which didn't fit here.
             if self.streams.awaits_repair(copy.stream, range.clone()) {
                 self.policies.copies.defer(&found);
+                continue;
+            }
+            // Asked for because another path carried the data: beside its origin a copy brings nothing.
+            let path = self.path.id;
+            if copy.target != PathChoice::Any
+                && (self.streams).is_retransmitted_on(copy.stream, &range, path)
+            {
+                self.policies.copies.remove(&found);
+                rejections.push(Rejection::new(copy, RejectionReason::Retransmitted));
                 continue;
             }
             // Two copies in one packet would share its fate; half a copy here and half in the next

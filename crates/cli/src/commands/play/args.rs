@@ -19,12 +19,12 @@ use crate::url::Url;
 Examples:
   swiftwater play https://localhost:4433/video/master.m3u8 --ca ~/.local/state/swiftwater/dev-cert.pem
   swiftwater play https://example.net/master.m3u8 --for 60s --json
-  swiftwater play https://example.net/master.m3u8 --abr bola --buffer 20s
+  swiftwater play https://example.net/manifest.mpd --abr bola --buffer 20s
   swiftwater play https://127.0.0.1:4433/master.m3u8 --insecure --protocol h3 --path 127.0.0.1 --path 127.0.0.2
 
 The address is that of a playlist of HTTP Live Streaming (RFC 8216), a master playlist with several bitrates or the
-playlist of one of them with byte ranges. The video must be complete (video on demand) and not encrypted. Segments
-are requested as a player would, in real time, at the bitrates that the adaptation chooses; what arrives is
+playlist of one of them with byte ranges, or that of a manifest of DASH (ISO/IEC 23009-1). The video must be complete
+(video on demand) and not encrypted. Segments are requested as a player would, in real time, at the bitrates that the adaptation chooses; what arrives is
 counted and discarded.
 
 The score (qoe) is the sum over segments of the bitrate in Mbit/s, less --stall-weight for each second of stall and
@@ -33,7 +33,7 @@ The score (qoe) is the sum over segments of the bitrate in Mbit/s, less --stall-
 With several paths the server's policies are told what is buffered and when each segment is expected, if it
 accepts that.")]
 pub struct PlayArgs {
-    /// The playlist: https://host:port/path, or http://
+    /// The playlist or manifest: https://host:port/path, or http://
     #[arg(value_name = "URL")]
     pub url: Url,
 

@@ -1,4 +1,4 @@
-//! Requests for playlists and segments.
+//! Requests for playlists, manifests and segments.
 
 use std::pin::Pin;
 
@@ -9,12 +9,12 @@ use http_body::Body as _;
 use swiftwater_http::client::{ClientBody, HttpClient};
 use swiftwater_http::web::body::Body;
 
-use super::playlist::Resource;
+use super::presentation::Resource;
 use crate::commands::get::failures::{content_failure, request_failure, status_failure};
 use crate::exit::{Exit, Failure};
 
-/// Largest playlist, bytes: a day of segments of a second takes less.
-const MAX_PLAYLIST: usize = 16 << 20;
+/// Largest playlist, manifest or index, bytes: a day of segments of a second takes less.
+const MAX_DESCRIPTION: usize = 16 << 20;
 
 /// Content on its way.
 pub(crate) struct Content {
@@ -69,13 +69,16 @@ impl Content {
     }
 }
 
-/// The content of a playlist.
-pub(crate) async fn playlist(client: &HttpClient, resource: &Resource) -> Result<Vec<u8>, Failure> {
+/// The content of a playlist, manifest or index.
+pub(crate) async fn description(
+    client: &HttpClient,
+    resource: &Resource,
+) -> Result<Vec<u8>, Failure> {
     let mut content = Content::request(client, resource).await?;
     let mut bytes = Vec::new();
     while let Some(data) = content.next().await? {
-        if bytes.len() + data.len() > MAX_PLAYLIST {
-            let text = format_args!("{}: too large for a playlist", resource.url);
+        if bytes.len() + data.len() > MAX_DESCRIPTION {
+            let text = format_args!("{}: too large for a playlist or manifest", resource.url);
             return Err(Failure::new(Exit::Failure, text));
         }
         bytes.extend_from_slice(&data);

@@ -1,25 +1,27 @@
 //! `play`: adaptive video from any HTTP server, in real time, without pictures.
 //!
-//! `playlist` interprets playlists, `fetch` requests, `session` drives the player of
-//! [`swiftwater_media::streaming`], `observer` is what watches it, `report` prints.
+//! `hls` and `dash` interpret playlists and manifests, `segment_index` the index of a file; `presentation` is what they
+//! make, `load` fetches it. `fetch` requests, `session` drives the player of [`swiftwater_media::streaming`], `observer`
+//! is what watches it, `report` prints.
 
 pub(crate) mod args;
+mod dash;
 mod fetch;
+mod hls;
+pub(crate) mod load;
 pub(crate) mod observer;
-pub(crate) mod playlist;
+pub(crate) mod presentation;
 pub(crate) mod report;
+mod segment_index;
 pub(crate) mod session;
 
 use std::sync::Arc;
 
 use swiftwater::units::Instant;
-use swiftwater_http::client::HttpClient;
-use swiftwater_media::streaming::{
-    BufferConfig, ChunkedConfig, ChunkedPlayer, ChunkedVideo, QoeWeights,
-};
+use swiftwater_media::streaming::{BufferConfig, ChunkedConfig, ChunkedPlayer, QoeWeights};
 
 use self::args::PlayArgs;
-use self::playlist::{Level, Parsed, PlaylistError, Resource};
+use self::load::presentation;
 use self::report::{Reporter, Setting};
 use self::session::Session;
 use crate::commands::get::args::Protocol;
@@ -27,7 +29,6 @@ use crate::commands::get::client::{ClientFlags, Clients};
 use crate::exit::{Exit, Failure};
 use crate::multipath::PathManagers;
 use crate::runtime::{interrupted, stop_requested};
-use crate::url::Url;
 
 /// The feedback policy of a player whose connection has several paths.
 const FEEDBACK: &str = "player";
@@ -106,50 +107,4 @@ async fn play(args: &PlayArgs, clients: &Clients) -> Result<(), Failure> {
     // What was played counts even if the end is missing.
     session.observer.results(&session.player, setting)?;
     played
-}
-
-/// The video at `url`, and where its segments are.
-pub(crate) async fn presentation(
-    client: &HttpClient,
-    url: &Url,
-) -> Result<(ChunkedVideo, Vec<Level>), Failure> {
-    let refused = |url: &Url, error: &PlaylistError| {
-        Failure::new(Exit::Failure, format_args!("{url}: {error}"))
-    };
-    let (renditions, levels): (Vec<_>, _) = match load(client, url).await? {
-        Parsed::Media(level) => {
-            let rate = playlist::rate_of(&level).map_err(|error| refused(url, &error))?;
-            let rendition = swiftwater_media::streaming::Rendition { rate, height: None };
-            (vec![rendition], vec![level])
-        }
-        Parsed::Master(variants) => {
-            let mut levels = Vec::new();
-            for variant in &variants {
-                match load(client, &variant.playlist).await? {
-                    Parsed::Media(level) => levels.push(level),
-                    Parsed::Master(_) => {
-                        let text =
-                            format_args!("{}: a master playlist in another", variant.playlist);
-                        return Err(Failure::new(Exit::Failure, text));
-                    }
-                }
-            }
-            (
-                variants.iter().map(|variant| variant.rendition).collect(),
-                levels,
-            )
-        }
-    };
-    let video = playlist::video(&renditions, &levels).map_err(|error| refused(url, &error))?;
-    Ok((video, levels))
-}
-
-async fn load(client: &HttpClient, url: &Url) -> Result<Parsed, Failure> {
-    let whole = Resource {
-        url: url.clone(),
-        range: None,
-    };
-    let bytes = fetch::playlist(client, &whole).await?;
-    let parsed = playlist::parse(url, &bytes);
-    parsed.map_err(|error| Failure::new(Exit::Failure, format_args!("{url}: {error}")))
 }

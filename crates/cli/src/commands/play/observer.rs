@@ -3,7 +3,7 @@
 use swiftwater::units::Instant;
 use swiftwater_media::streaming::ChunkedPlayer;
 
-use super::playlist::Resource;
+use super::presentation::Resource;
 use crate::exit::Failure;
 
 /// Watches a session: prints or records. An error ends the session.

@@ -13,7 +13,7 @@ use tokio::time::sleep_until;
 
 use super::fetch::Content;
 use super::observer::SessionObserver;
-use super::playlist::{Level, Resource};
+use super::presentation::{Level, Resource};
 use crate::exit::{Exit, Failure};
 use crate::multipath::PathManagers;
 

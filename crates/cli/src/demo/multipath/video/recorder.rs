@@ -8,7 +8,7 @@ use swiftwater_media::streaming::{ChunkRecord, ChunkedPlayer, ChunkedReport};
 
 use super::segments::Segments;
 use crate::commands::play::observer::SessionObserver;
-use crate::commands::play::playlist::Resource;
+use crate::commands::play::presentation::Resource;
 use crate::exit::Failure;
 
 /// A session, as far as it has come.

@@ -23,7 +23,7 @@ use super::recorder::{Recorder, Recording, lock};
 use super::row::{Sample, VideoRow, Watched};
 use super::segments::{MASTER, Segments};
 use super::strategy::VideoStrategy;
-use crate::commands::play::presentation;
+use crate::commands::play::load::presentation;
 use crate::commands::play::report::quantile;
 use crate::commands::play::session::Session;
 use crate::demo::multipath::networks::{NetworkName, Networks};
