@@ -4,8 +4,9 @@
 //! path (draft-ietf-quic-multipath-21, section 5.3): the one with the least round-trip time, which opens
 //! windows soonest. Another takes its place if it is a good deal faster for some time, or at once if the
 //! path falls silent while others receive, or answers no probe. Silence is no more than a suspicion: a path
-//! that has nothing to carry is silent too. Once something arrives on such a path again, and it is the faster
-//! one, it carries its own acknowledgements, so that they don't take longer than the peer's probe timeout.
+//! that has nothing to carry is silent too. Once something arrives on such a path again, it carries its own
+//! acknowledgements, so that they don't take longer than the peer's probe timeout; those of a slower path return to
+//! the faster one when neither has been silent for some time.
 
 use std::time::Duration;
 
@@ -17,6 +18,10 @@ use crate::path::{PathSet, PathState};
 const PREFERRED_SHARE: f64 = 0.8;
 /// Round trips of the path in use for which another must stay preferred.
 const PREFERRED_ROUNDS: u32 = 3;
+
+/// Round trips of a slower path that was suspected for which neither path must be silent, before its
+/// acknowledgements take the faster one again: with pauses they would change paths, and the round-trip time with them.
+const RETURN_ROUNDS: u32 = 8;
 
 /// Shortest time that counts as silence.
 const MIN_SILENCE: Duration = Duration::from_millis(20);
@@ -32,8 +37,8 @@ struct Rival {
 #[derive(Clone, Copy, Debug)]
 struct Suspect {
     path: PathId,
-    /// True once something has come on it again.
-    is_heard: bool,
+    /// Since when it and the path in use have received without silence.
+    heard: Option<Instant>,
 }
 
 /// Which path carries acknowledgements.
@@ -52,7 +57,7 @@ impl AckPath {
 
     /// Another path that carries its own acknowledgements.
     pub(crate) fn exception(&self) -> Option<PathId> {
-        let heard = self.suspect.filter(|suspect| suspect.is_heard);
+        let heard = self.suspect.filter(|suspect| suspect.heard.is_some());
         heard.map(|suspect| suspect.path)
     }
 
@@ -83,21 +88,32 @@ impl AckPath {
         let current = paths.get(self.path).filter(|path| is_eligible(path));
         let Some(current) = current else {
             let silent = paths.get(self.path).filter(|path| is_able(path));
-            // Those of a slower path return sooner on the new one.
-            let silent = silent.filter(|path| rtt(path) < rtt(best));
             let suspect = silent.map(|path| Suspect {
                 path: path.id,
-                is_heard: false,
+                heard: None,
             });
             self.take(best.id);
             self.suspect = suspect;
             return Some(best.id);
         };
-        if let Some(suspect) = self.suspect.as_mut().filter(|suspect| !suspect.is_heard)
-            && paths.get(suspect.path).is_some_and(is_eligible)
+        if let Some(suspect) = &mut self.suspect
+            && let Some(path) = paths.get(suspect.path)
         {
-            suspect.is_heard = true;
-            return Some(suspect.path);
+            match suspect.heard {
+                None if is_eligible(path) => {
+                    suspect.heard = Some(now);
+                    return Some(suspect.path);
+                }
+                // A silence: both have pauses.
+                Some(_) if !is_eligible(path) => suspect.heard = Some(now),
+                Some(since)
+                    if rtt(current) < rtt(path)
+                        && now.saturating_since(since) >= rtt(path) * RETURN_ROUNDS =>
+                {
+                    self.suspect = None;
+                }
+                _ => {}
+            }
         }
         let is_faster = rtt(best) < rtt(current).mul_f64(PREFERRED_SHARE);
         let is_preferred = is_faster || (current.is_backup() && !best.is_backup());
