@@ -98,7 +98,8 @@ impl HttpClient {
                 Ok(self.finish(answered, &measurements, None).await)
             }
             Some(selection) => {
-                let chosen = selection.answer(&job).await?;
+                // Two requests at once make it large.
+                let chosen = Box::pin(selection.answer(&job)).await?;
                 let on_end = Some(chosen.on_end);
                 let mut response = self.finish(chosen.answered, &measurements, on_end).await;
                 response.extensions_mut().insert(chosen.choice);

@@ -42,7 +42,8 @@ pub(in crate::client) struct Selection {
 /// What changes with each request.
 pub(super) struct Core {
     pub(super) selector: Selector,
-    network: Option<NetworkId>,
+    /// The present network.
+    pub(super) network: Option<NetworkId>,
     /// Names of the origins that connections may have to be closed of.
     pub(super) names: HashMap<OriginHash, Origin>,
     /// Origins to which HTTP/3 was attempted because of a hint, or worked.
@@ -183,7 +184,9 @@ impl Selection {
         if raced.hinted {
             core.http3.insert(origin.clone());
         }
-        if raced.new {
+        // Without this, the strategy `race` would ask for a race again as long as the connection is open.
+        let races = core.selector.config().strategy == Strategy::Race;
+        if raced.new || races {
             let name = &self.arms[arm].arm;
             core.selector
                 .on_connection(now, place.network, place.origin, name);

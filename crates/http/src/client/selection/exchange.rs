@@ -46,8 +46,13 @@ impl Selection {
             return self.race(job, place).await;
         }
         let turn = self.decide(place, job.origin, is_replay_safe(job));
-        log(job, &turn, turn.decision.reason);
         let ticket = Ticket::new(self, &turn.decision);
+        if turn.decision.reason == Reason::Race {
+            // Which arm it is, is decided by the race: the request is decided on again.
+            drop(ticket);
+            return self.race(job, place).await;
+        }
+        log(job, &turn, turn.decision.reason);
         match self.send(job, place, &turn).await {
             Ok(response) => {
                 let reason = turn.decision.reason;
@@ -60,7 +65,7 @@ impl Selection {
         }
     }
 
-    /// The first request to an origin: over what connects first.
+    /// A request to an origin of which it is not known what connects first: over what does.
     async fn race(
         self: &Arc<Self>,
         job: &Job<'_>,
@@ -143,12 +148,10 @@ impl Selection {
     ) -> Result<Response, Error> {
         let decision = &turn.decision;
         let arm = &self.arms[turn.arm];
-        let (state, way) = if decision.reason == Reason::Race {
-            (&self.main, Way::Policy(Policy::Race))
-        } else if !arm.is_quic() {
+        let (state, way) = if !arm.is_quic() {
             (&arm.state, Way::Policy(Policy::NoHttp3))
         } else if self.is_usable(turn.arm, place, job.origin) {
-            (&arm.state, self.way_over_quic(turn, &arm.state))
+            (&arm.state, way_over_quic(turn, &arm.state))
         } else {
             (&self.main, Way::Policy(Policy::NoHttp3))
         };
@@ -165,17 +168,6 @@ impl Selection {
                 Ok(Response { answered, hedged })
             }
         }
-    }
-
-    /// How a connection of QUIC is opened. Nothing is sent before it is established, so that TCP may connect
-    /// meanwhile for any request.
-    fn way_over_quic(&self, turn: &Turn, state: &State) -> Way {
-        let (tcp, stagger) = match (&turn.decision.hedge, turn.decision.reason) {
-            (Some(hedge), _) => (Tcp::AfterDelay, hedge.without_handshake),
-            (None, Reason::Fixed) => (Tcp::AfterFailure, state.stagger),
-            (None, _) => (Tcp::AfterDelay, state.stagger),
-        };
-        Way::Http3 { tcp, stagger }
     }
 
     fn note_connection(&self, place: Place, arm: usize, selected: &Selected) {
@@ -204,7 +196,7 @@ impl Selection {
         };
         tracing::debug!(origin = %job.origin, arm = %hedge.arm, "selection: sending a request over a second arm");
         self.hedging();
-        let mut second = pin!(self.over_tcp(job, place, hedge));
+        let mut second = Box::pin(self.over_tcp(job, place, hedge));
         let answered = if failed.is_some() {
             second.await?
         } else {
@@ -237,6 +229,17 @@ impl Selection {
         self.note_connection(place, arm, &selected);
         state.answer_on(selected, job, way, progress).await
     }
+}
+
+/// How a connection of QUIC is opened. Nothing is sent before it is established, so that TCP may connect
+/// meanwhile for any request.
+fn way_over_quic(turn: &Turn, state: &State) -> Way {
+    let (tcp, stagger) = match (&turn.decision.hedge, turn.decision.reason) {
+        (Some(hedge), _) => (Tcp::AfterDelay, hedge.without_handshake),
+        (None, Reason::Fixed) => (Tcp::AfterFailure, state.stagger),
+        (None, _) => (Tcp::AfterDelay, state.stagger),
+    };
+    Way::Http3 { tcp, stagger }
 }
 
 fn transport(selected: &Selected) -> Transport {

@@ -54,7 +54,10 @@ impl StateFile {
         if self.refused.load(Ordering::Relaxed) {
             let mut name = OsString::from(&self.path);
             name.push(".refused");
-            fs::rename(&self.path, name)?;
+            match fs::rename(&self.path, name) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
             self.refused.store(false, Ordering::Relaxed);
         }
         let folder = self.path.parent().unwrap_or(Path::new(""));

@@ -80,6 +80,10 @@ impl Selection {
         let Some(name) = core.names.get(&origin).cloned() else {
             return;
         };
+        if core.network != Some(network) {
+            // The connections are those of the present network.
+            return;
+        }
         for arm in &self.arms {
             match core.selector.warm(now, network, origin, &arm.arm) {
                 Warm::InUse => {}
