@@ -9,13 +9,13 @@ use std::future::Future;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{Method, Request, Response, Version};
 use swiftwater_http::client::select::{Parameters, Reason};
 use swiftwater_http::client::{
-    ArmChoice, Builder, ClientBody, HttpClient, Policy, Proxies, Select,
+    ArmChoice, Builder, ClientBody, HttpClient, Network, Policy, Proxies, Select,
 };
 use swiftwater_http::web::alt_svc::AltSvcLayer;
 use swiftwater_http::web::body::Body;
@@ -64,7 +64,7 @@ async fn experiment(client: &HttpClient, world: &World) -> Vec<ArmChoice> {
     let mut choices = Vec::new();
     loop {
         let choice = get(client, world).await;
-        let over = matches!(choice.reason, Reason::WonExperiment | Reason::Kept);
+        let over = !choice.reason.is_probe() && choice.reason != Reason::ExperimentWaits;
         let begun = client.selection().unwrap().stats.experiments > 0;
         choices.push(choice);
         if over && begun {
@@ -348,6 +348,42 @@ async fn a_fixed_arm_carries_every_request() {
                 read(response).await;
             }
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_connected_first_is_kept_until_the_network_changes() {
+    guard(async {
+        let world = World::new(Tcp::Both, Udp::Http3, service_fn(slow_over(true))).await;
+        let network = Arc::new(AtomicU32::new(1));
+        let select = Select::race();
+        let client = informed(&world)
+            .network({
+                let network = Arc::clone(&network);
+                move || Network {
+                    v4: Some(network.load(Ordering::SeqCst).into()),
+                    v6: None,
+                }
+            })
+            .protocol(select)
+            .build()
+            .unwrap();
+        // Back on the first network at the end, with the connections of before.
+        for there in [1, 2, 1] {
+            network.store(there, Ordering::SeqCst);
+            for _ in 0..4 {
+                let choice = get(&client, &world).await;
+                assert_eq!(choice.arm.name(), "h3");
+                assert_eq!(choice.reason, Reason::ConnectedFirst);
+                assert!(!choice.hedged);
+            }
+        }
+        let stats = client.selection().unwrap().stats;
+        assert_eq!(
+            (stats.experiments, stats.failed, stats.overtaken),
+            (0, 0, 0)
+        );
     })
     .await;
 }
