@@ -110,6 +110,27 @@ fn the_state_is_kept_between_runs() {
 }
 
 #[test]
+fn a_state_of_something_else_is_one_warning() {
+    let site = site();
+    let state = site.path("selection.json");
+    fs::write(&state, "not a state").unwrap();
+    let output = site
+        .get_http(&PATHS[..1])
+        .args(["--select", "wise", "--json", "--select-state"])
+        .arg(&state)
+        .output()
+        .unwrap();
+    succeeded(&output);
+    let warned = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(warned.lines().count(), 1, "{warned}");
+    assert!(warned.starts_with("warning: --select-state: "), "{warned}");
+    let saved: Value = serde_json::from_slice(&fs::read(&state).unwrap()).unwrap();
+    assert_eq!(saved["format"], "swiftwater-select");
+    let kept = fs::read_to_string(site.path("selection.json.refused")).unwrap();
+    assert_eq!(kept, "not a state");
+}
+
+#[test]
 fn mistakes_are_named() {
     let site = site();
     let models = site.path("models");

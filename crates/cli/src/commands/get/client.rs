@@ -19,6 +19,7 @@ use crate::cli::TrustArgs;
 use crate::exit::{Exit, Failure};
 use crate::identity::default_state_dir;
 use crate::multipath::PathArgs;
+use crate::output;
 use crate::transport::{Tuning, build_failure, client};
 
 /// Time limit of QUIC's handshake where TCP is an alternative.
@@ -137,6 +138,14 @@ impl Clients {
             BuildError::Select(_) => Failure::new(Exit::Usage, error),
             _ => Failure::new(Exit::Failure, error),
         })?;
+        if let Some(problem) = http.selection().and_then(|it| it.state_problem)
+            // Otherwise it is in the log.
+            && !tracing::enabled!(tracing::Level::WARN)
+        {
+            output::note(&format!(
+                "warning: --select-state: the selection starts anew: {problem}"
+            ));
+        }
         Ok(Self {
             http,
             quic: kept,
@@ -155,7 +164,9 @@ impl Clients {
         };
         self.http.close_idle();
         if let Err(error) = self.http.save_selection() {
-            tracing::warn!("--select-state: the file was not written: {error}");
+            output::note(&format!(
+                "warning: --select-state: the file was not written: {error}"
+            ));
         }
         let known = self.http.known_failures();
         if let Some(directory) = &self.memory

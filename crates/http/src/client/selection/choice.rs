@@ -37,6 +37,8 @@ pub struct SelectionSnapshot {
     pub stats: Stats,
     /// Requests sent over a second arm too, because QUIC did not answer in time.
     pub hedged: u64,
+    /// Why the state file could not be used when the client was built; `None` if it could, or is new.
+    pub state_problem: Option<String>,
     /// Networks that are remembered.
     pub networks: usize,
     /// Origins that are remembered, over all networks.

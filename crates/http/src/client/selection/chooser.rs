@@ -328,6 +328,7 @@ impl Selection {
             arms: config.arms.clone(),
             stats: core.selector.stats(),
             hedged: self.hedged.load(Ordering::Relaxed),
+            state_problem: self.file.as_ref().and_then(|file| file.problem.clone()),
             networks,
             origins,
         }

@@ -19,6 +19,8 @@ pub(super) struct StateFile {
     path: PathBuf,
     /// What is there is not the state of a selector.
     refused: AtomicBool,
+    /// Why it could not be used.
+    pub(super) problem: Option<String>,
 }
 
 impl StateFile {
@@ -37,7 +39,8 @@ impl StateFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error.to_string()),
         };
-        if let Err(problem) = &refused {
+        let problem = refused.err();
+        if let Some(problem) = &problem {
             tracing::warn!(
                 file = %path.display(),
                 "the selection starts anew, because the state file can't be used: {problem}"
@@ -45,7 +48,8 @@ impl StateFile {
         }
         Self {
             path,
-            refused: AtomicBool::new(refused.is_err()),
+            refused: AtomicBool::new(problem.is_some()),
+            problem,
         }
     }
 
