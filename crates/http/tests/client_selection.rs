@@ -15,7 +15,7 @@ use std::time::Duration;
 use http::{Method, Request, Response, Version};
 use swiftwater_http::client::select::{Parameters, Reason};
 use swiftwater_http::client::{
-    ArmChoice, Builder, ClientBody, HttpClient, Network, Policy, Proxies, Select,
+    ArmChoice, Builder, ClientBody, HttpClient, HttpsRecord, Network, Policy, Proxies, Select,
 };
 use swiftwater_http::web::alt_svc::AltSvcLayer;
 use swiftwater_http::web::body::Body;
@@ -328,6 +328,34 @@ async fn behind_a_proxy_only_tcp_is_used() {
             assert_eq!(choice.reason, Reason::OnlyArm);
         }
         assert_eq!(client.pool_stats().http3, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_hint_only_tcp_is_used_and_a_record_is_a_hint() {
+    guard(async {
+        let world = World::new(Tcp::Both, Udp::Http3, service_fn(greet)).await;
+        let client = world.client().protocol(Select::wise()).build().unwrap();
+        for _ in 0..5 {
+            assert_eq!(get(&client, &world).await.arm.name(), "h2");
+        }
+        assert_eq!(client.pool_stats().http3, 0);
+
+        let names = Names {
+            record: Some(HttpsRecord {
+                alpn: vec![b"h3".to_vec()],
+                port: None,
+            }),
+            ..Names::default()
+        };
+        let client = world.client().resolver(names).protocol(Select::wise());
+        let client = client.stagger(Duration::from_secs(20)).build().unwrap();
+        assert_eq!(get(&client, &world).await.arm.name(), "h3");
+        // Without the connection, the record is only found by a lookup.
+        client.close_idle();
+        let choices = experiment(&client, &world).await;
+        assert!(choices.iter().any(|choice| choice.arm.name() == "h3"));
     })
     .await;
 }
