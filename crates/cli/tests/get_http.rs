@@ -100,6 +100,7 @@ fn json_has_times_in_order() {
             "reused",
             "rtt_ms",
             "seconds",
+            "selection",
             "status",
             "timings_ms",
             "url",

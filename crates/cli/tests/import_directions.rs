@@ -35,6 +35,19 @@ const EXACTLY: &[(&str, &[&str])] = &[
     ("congestion", &["units", "tunable"]),
     ("quic", &["units", "wire", "congestion"]),
     ("select", &["units"]),
+    (
+        "http",
+        &[
+            "units",
+            "wire",
+            "congestion",
+            "quic",
+            "tls",
+            "policies",
+            "net",
+            "select",
+        ],
+    ),
 ];
 
 /// Crates that never touch a clock, a socket or a runtime.

@@ -65,6 +65,7 @@
 //! - [`Connection`], [`SendStream`], [`RecvStream`]: streams are `AsyncRead` and `AsyncWrite`;
 //!   unreliable datagrams; closing with code and reason; [`Connection::stats`].
 //! - [`paths`]: which paths a client keeps open in a connection with several.
+//! - [`Select`], [`select`]: the choice of TCP or QUIC for each request of an HTTP client.
 //! - [`http`]: HTTP/3 with its client, proxy, files, and the layers around a service.
 //! - [`net`]: endpoints with every option, and [`net::relay`], an emulated link between real
 //!   programs.
@@ -93,7 +94,9 @@ pub use profile::{Profile, UnknownProfile};
 pub use server::{Server, ServerBuilder, ServerSide};
 pub use web_server::WebServer;
 
-pub use swiftwater_http::client::{HttpClient, ResponseExt};
+pub use swiftwater_http::client::{
+    ArmChoice, HttpClient, ReplaySafe, ResponseExt, Select, SelectionSnapshot, select,
+};
 pub use swiftwater_net::{
     Acceptor, BindError, Connecting, Connection, Endpoint, EndpointOptions, EndpointStats,
     PathEvent, PathEvents, ReadExactError, ReadToEndError, RecvStream, SendStream,

@@ -16,6 +16,7 @@ use super::proxy::Proxies;
 use super::quic::QuicSide;
 use super::quic_failures::{BackOff, KnownFailure, Network, QuicFailures};
 use super::resolver::{Resolver, SystemResolver};
+use super::selection::{Select, SelectError, Selection};
 use super::state::State;
 use super::timeouts::Timeouts;
 use crate::h3;
@@ -25,7 +26,7 @@ use crate::tcp::{ALPN_HTTP2, ALPN_HTTP11};
 const STAGGER: Duration = Duration::from_millis(250);
 
 /// Why a client can't be built.
-#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Neither QUIC nor TLS over TCP was configured.
@@ -34,6 +35,9 @@ pub enum BuildError {
     /// The policy permits HTTP/3 only, and no QUIC endpoint was configured.
     #[error("the policy requires HTTP/3, and the client has no QUIC endpoint")]
     NoQuic,
+    /// The selection of protocols is misconfigured.
+    #[error("the selection of protocols: {0}")]
+    Select(#[from] SelectError),
 }
 
 /// Configures an [`HttpClient`].
@@ -54,6 +58,7 @@ pub struct Builder {
     http3: h3::Config,
     idle_per_origin: usize,
     idle: Duration,
+    select: Option<Select>,
 }
 
 impl Default for Builder {
@@ -75,6 +80,7 @@ impl Default for Builder {
             http3: h3::Config::default(),
             idle_per_origin: 6,
             idle: Duration::from_secs(90),
+            select: None,
         }
     }
 }
@@ -191,6 +197,19 @@ impl Builder {
         self
     }
 
+    /// How TCP or QUIC is chosen for each request under [`Policy::Race`]; requests under another policy go by
+    /// that alone. Default: none, so that the connection that is established first is used as long as it is
+    /// open.
+    ///
+    /// QUIC is used only for origins that are known to speak HTTP/3 (Alt-Svc, an HTTPS record, an earlier
+    /// connection, or [`Builder::assume_http3`]), and only without a proxy. The race finds out about new
+    /// origins.
+    #[must_use]
+    pub fn protocol(mut self, select: Select) -> Self {
+        self.select = Some(select);
+        self
+    }
+
     /// Builds the client.
     pub fn build(self) -> Result<HttpClient, BuildError> {
         if self.quic.is_none() && self.tls.is_none() {
@@ -210,7 +229,8 @@ impl Builder {
         });
         let mut broken = QuicFailures::new(self.back_off);
         broken.import(self.known_failures, Instant::now(), SystemTime::now());
-        Ok(HttpClient::new(State {
+        let pool = Arc::new(Pool::new(self.idle_per_origin, self.idle));
+        let state = State {
             quic: self.quic,
             tls: tls.map(Arc::new),
             resolver: self.resolver,
@@ -222,12 +242,18 @@ impl Builder {
             stagger: self.stagger,
             timeouts: self.timeouts,
             http3: self.http3,
-            pool: Arc::new(Pool::new(self.idle_per_origin, self.idle)),
+            tcp_pool: Arc::clone(&pool),
+            pool,
             gates: ConnectLocks::default(),
-            alternatives: Mutex::default(),
-            broken: Mutex::new(broken),
+            alternatives: Arc::default(),
+            broken: Arc::new(Mutex::new(broken)),
             pending: Mutex::default(),
             settings: Mutex::default(),
-        }))
+        };
+        let Some(select) = self.select else {
+            return Ok(HttpClient::new(Arc::new(state), None));
+        };
+        let (selection, state) = Selection::new(&select, state)?;
+        Ok(HttpClient::new(state, Some(selection)))
     }
 }

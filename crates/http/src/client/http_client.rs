@@ -1,26 +1,31 @@
 //! The public client: sends a request, retries where permitted, and returns the response.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, request};
+use http::{Method, Request, Response};
 use swiftwater_net::Connection;
+use swiftwater_select::Arm;
 
+use super::attempt::{Answered, Job};
 use super::body::ClientBody;
 use super::builder::Builder;
 use super::error::Error;
-use super::exchange::{Answer, Failure, Outgoing};
-use super::measurements::{Measurements, QuicShare, Recorder};
+use super::measurements::{Measurements, OnEnd, Recorder};
 use super::origin::Origin;
-use super::policy::Policy;
+use super::policy::{Policy, Way};
 use super::pool::PoolStats;
+#[cfg(doc)]
 use super::protocol_choice::Chosen;
 use super::quic_failures::KnownFailure;
 use super::request_content::RequestContent;
-use super::retry::{self, Fate};
-use super::state::{Selected, State, lock};
+#[cfg(doc)]
+use super::selection::ArmChoice;
+use super::selection::{Selection, SelectionSnapshot};
+use super::state::{State, lock};
 use super::timeouts::{Phase, within};
 use crate::web::body::{Body, BoxError};
 
@@ -29,22 +34,7 @@ use crate::web::body::{Body, BoxError};
 #[derive(Clone)]
 pub struct HttpClient {
     state: Arc<State>,
-}
-
-/// The parts of a request that stay the same when it is sent again.
-struct Job<'a> {
-    outgoing: Outgoing<'a>,
-    policy: Policy,
-    measurements: Measurements,
-}
-
-/// Progress of a request.
-#[derive(Default)]
-struct Progress {
-    attempts: u32,
-    sent: u32,
-    /// Early data must not be used any more.
-    patient: bool,
+    selection: Option<Arc<Selection>>,
 }
 
 impl HttpClient {
@@ -53,18 +43,22 @@ impl HttpClient {
         Builder::default()
     }
 
-    pub(super) fn new(state: State) -> Self {
-        Self {
-            state: Arc::new(state),
-        }
+    pub(super) fn new(state: Arc<State>, selection: Option<Arc<Selection>>) -> Self {
+        Self { state, selection }
+    }
+
+    /// This client's states: each has connections of its own.
+    fn states(&self) -> impl Iterator<Item = &Arc<State>> {
+        let others = self.selection.iter().flat_map(|it| it.others());
+        std::iter::once(&self.state).chain(others)
     }
 
     /// Sends `request` and returns when the head of the response was received; its content is read
     /// from the response's body. Dropping the future cancels the request.
     ///
     /// The request's URI is absolute, `https` or `http`. Its extensions may hold a [`Policy`] for it
-    /// alone, and [`Measurements`] to be filled in. The response's extensions hold [`Chosen`] and
-    /// [`Measurements`].
+    /// alone, and [`Measurements`] to be filled in. The response's extensions hold [`Chosen`],
+    /// [`Measurements`], and [`ArmChoice`] if protocols are selected ([`Builder::protocol`]).
     ///
     /// A request is sent again only if none of its content was read and it was certainly not processed; or if its method is
     /// idempotent and a reused connection was lost (RFC 9110, section 9.2.2). Redirects, cookies and content codings are
@@ -88,113 +82,49 @@ impl HttpClient {
         }
         let origin = Origin::of(&head.uri)?;
         let policy = head.extensions.remove::<Policy>();
+        let policy = policy.unwrap_or(self.state.policy);
         let measurements = head.extensions.remove::<Measurements>();
-        let upload = RequestContent::new(body);
+        let measurements = measurements.unwrap_or_default();
         let job = Job {
-            outgoing: self.outgoing(&head, &upload, &origin),
-            policy: policy.unwrap_or(self.state.policy),
-            measurements: measurements.unwrap_or_default(),
+            head: &head,
+            upload: &RequestContent::new(body),
+            origin: &origin,
+            measurements: &measurements,
         };
-        let mut progress = Progress::default();
-        loop {
-            if let Some(response) = self.attempt(&job, &mut progress).await? {
-                return Ok(response);
+        let selection = self.selection.as_ref();
+        match selection.filter(|_| policy == Policy::Race) {
+            None => {
+                let answered = self.state.answer(&job, Way::Policy(policy)).await?;
+                Ok(self.finish(answered, &measurements, None).await)
             }
-        }
-    }
-
-    fn outgoing<'a>(
-        &'a self,
-        head: &'a request::Parts,
-        upload: &'a RequestContent,
-        origin: &'a Origin,
-    ) -> Outgoing<'a> {
-        Outgoing {
-            head,
-            upload,
-            origin,
-            pool: &self.state.pool,
-            limit: self.state.timeouts.head,
-        }
-    }
-
-    /// Sends the request once. `None` if it is to be sent again.
-    async fn attempt(
-        &self,
-        job: &Job<'_>,
-        progress: &mut Progress,
-    ) -> Result<Option<Response<ClientBody>>, Error> {
-        let outgoing = &job.outgoing;
-        let may_be_early = self.state.early_data
-            && !progress.patient
-            && outgoing.head.method.is_safe()
-            && outgoing.upload.is_empty();
-        let early =
-            may_be_early.then_some(|alternative: Option<&_>| outgoing.http3_request(alternative));
-        let selected = self
-            .state
-            .select(outgoing.origin, job.policy, early, &job.measurements)
-            .await?;
-        progress.attempts += selected.attempts;
-        progress.sent += 1;
-        let Selected {
-            link, why, reused, ..
-        } = selected;
-        job.measurements.leaves(link.is_early());
-        let stale = reused && outgoing.head.method.is_idempotent();
-        let again = |fate| retry::again(fate, outgoing.upload.is_whole(), stale, progress.sent);
-        let answer = match outgoing.send(link).await {
-            Ok(answer) => answer,
-            Err(Failure { fate, error }) if again(fate) => {
-                tracing::debug!(%error, "sending a request again");
-                return Ok(None);
+            Some(selection) => {
+                // Two requests at once make it large.
+                let chosen = Box::pin(selection.answer(&job)).await?;
+                let on_end = Some(chosen.on_end);
+                let mut response = self.finish(chosen.answered, &measurements, on_end).await;
+                response.extensions_mut().insert(chosen.choice);
+                Ok(response)
             }
-            Err(failure) => return Err(failure.error),
-        };
-        self.note_alternatives(outgoing.origin, &answer);
-        let fate = fate_of(&answer);
-        if again(fate) {
-            match fate {
-                Fate::Misdirected => {
-                    lock(&self.state.alternatives).discard(outgoing.origin);
-                    self.state.pool.drop_http3(outgoing.origin);
-                }
-                _ => progress.patient = true,
-            }
-            return Ok(None);
-        }
-        let chosen = Chosen {
-            protocol: answer.protocol,
-            why,
-            attempts: progress.attempts,
-            sent: progress.sent,
-            reused,
-            early: answer.early,
-        };
-        Ok(Some(self.finish(answer, chosen, &job.measurements).await))
-    }
-
-    /// Records from a response what later requests use: Alt-Svc, settings, failures.
-    fn note_alternatives(&self, origin: &Origin, answer: &Answer) {
-        if origin.is_https() {
-            let now = tokio::time::Instant::now();
-            lock(&self.state.alternatives).update(origin, answer.response.headers(), now);
-        }
-        let settings = answer.quic.as_ref().and_then(QuicShare::peer_settings);
-        if let Some(settings) = settings {
-            self.state.remember_settings(origin, settings);
         }
     }
 
     async fn finish(
         &self,
-        answer: Answer,
-        chosen: Chosen,
+        answered: Answered,
         measurements: &Measurements,
+        on_end: Option<OnEnd>,
     ) -> Response<ClientBody> {
+        let Answered {
+            answer,
+            chosen,
+            sent,
+        } = answered;
         measurements.head_came();
-        measurements.note(|snapshot| snapshot.rtt = answer.rtt);
-        let recorder = Recorder::new(measurements.clone(), answer.quic);
+        measurements.note(|snapshot| {
+            snapshot.sent = Some(sent);
+            snapshot.rtt = answer.rtt;
+        });
+        let recorder = Recorder::new(measurements.clone(), answer.quic, on_end);
         let (mut head, source) = answer.response.into_parts();
         head.extensions.insert(chosen);
         head.extensions.insert(measurements.clone());
@@ -208,13 +138,35 @@ impl HttpClient {
     /// operations of the transport, such as migration to another address. Later requests may use
     /// another connection at any time.
     pub fn http3_connection(&self, origin: &Origin) -> Option<Connection> {
-        let sender = self.state.pool.http3_sender(origin)?;
+        let sender = self
+            .states()
+            .find_map(|state| state.pool.http3_sender(origin))?;
         Some(sender.connection().clone())
     }
 
     /// Counters of the connection pool.
     pub fn pool_stats(&self) -> PoolStats {
-        self.state.pool.stats()
+        let stats = self.states().map(|state| state.pool.stats());
+        stats.fold(PoolStats::default(), PoolStats::plus)
+    }
+
+    /// What the selection did so far; `None` without [`Builder::protocol`].
+    pub fn selection(&self) -> Option<SelectionSnapshot> {
+        self.selection
+            .as_ref()
+            .map(|selection| selection.snapshot())
+    }
+
+    /// The arm that is selected for `origin` on the present network; `None` without a selection, and if the
+    /// origin is not known.
+    pub fn selected_arm(&self, origin: &Origin) -> Option<Arm> {
+        self.selection.as_ref()?.current(origin)
+    }
+
+    /// Writes the state file of the selection now, if there is one and something was learned since the last
+    /// time. It is also written every 30 s and when the client is dropped.
+    pub fn save_selection(&self) -> io::Result<()> {
+        self.selection.as_ref().map_or(Ok(()), |it| it.save())
     }
 
     /// True while QUIC to `origin` is not attempted on the present network because it failed.
@@ -231,15 +183,9 @@ impl HttpClient {
 
     /// Stops the use of all open connections for new requests; requests in progress complete.
     pub fn close_idle(&self) {
-        self.state.pool.clear();
-    }
-}
-
-fn fate_of(answer: &Answer) -> Fate {
-    match answer.response.status() {
-        StatusCode::TOO_EARLY if answer.early => Fate::TooEarly,
-        StatusCode::MISDIRECTED_REQUEST if answer.alternative => Fate::Misdirected,
-        _ => Fate::Unknown,
+        for state in self.states() {
+            state.pool.clear();
+        }
     }
 }
 

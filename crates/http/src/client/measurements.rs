@@ -90,13 +90,17 @@ impl Measurements {
         self.now.send_modify(change);
     }
 
-    /// Records that the head of the request is sent; `early` if it was sent as early data.
-    pub(super) fn leaves(&self, early: bool) {
+    /// Records that the head of the request is sent, and returns when, counted from the start; `early` if it
+    /// was sent as early data.
+    pub(super) fn leaves(&self, early: bool) -> Duration {
         let elapsed = self.begun.elapsed();
+        let mut sent = elapsed;
         self.note(|snapshot| {
             let since = snapshot.handshake.filter(|_| early).unwrap_or_default();
-            snapshot.sent = Some(elapsed.saturating_sub(since));
+            sent = elapsed.saturating_sub(since);
+            snapshot.sent = Some(sent);
         });
+        sent
     }
 
     pub(super) fn head_came(&self) {
@@ -105,19 +109,35 @@ impl Measurements {
     }
 }
 
+/// Stream bytes that this end sent on a connection during a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StreamBytes {
+    pub(super) sent: u64,
+    pub(super) retransmitted: u64,
+}
+
+/// Called once with the final measurements of a request.
+pub(super) type OnEnd = Box<dyn FnOnce(Snapshot, Option<StreamBytes>) + Send + Sync>;
+
 /// Body wrapper that updates [`Measurements`] as content is read.
 pub(super) struct Recorder {
     measurements: Measurements,
     quic: Option<QuicShare>,
+    on_end: Option<OnEnd>,
     received: u64,
     over: bool,
 }
 
 impl Recorder {
-    pub(super) fn new(measurements: Measurements, quic: Option<QuicShare>) -> Self {
+    pub(super) fn new(
+        measurements: Measurements,
+        quic: Option<QuicShare>,
+        on_end: Option<OnEnd>,
+    ) -> Self {
         Self {
             measurements,
             quic,
+            on_end,
             received: 0,
             over: false,
         }
@@ -139,11 +159,20 @@ impl Recorder {
             snapshot.completion = Some(elapsed);
             snapshot.received = received;
             snapshot.end = Some(end);
-            if let Some((rtt, share)) = quic {
+            if let Some((rtt, bytes)) = quic {
                 snapshot.rtt = rtt;
-                snapshot.retransmitted = share;
+                snapshot.retransmitted = bytes.share();
             }
         });
+        if let Some(on_end) = self.on_end.take() {
+            on_end(self.measurements.snapshot(), quic.map(|(_, bytes)| bytes));
+        }
+    }
+}
+
+impl StreamBytes {
+    fn share(self) -> Option<f64> {
+        (self.sent > 0).then(|| self.retransmitted as f64 / self.sent as f64)
     }
 }
 
@@ -184,15 +213,16 @@ impl QuicShare {
         self.sender.peer_settings()
     }
 
-    fn measure(&self) -> (Option<Duration>, Option<f64>) {
+    fn measure(&self) -> (Option<Duration>, StreamBytes) {
         let (sent, again) = counters(&self.sender);
-        let sent = sent.saturating_sub(self.sent);
-        let again = again.saturating_sub(self.again);
-        let share = (sent > 0).then(|| again as f64 / sent as f64);
+        let bytes = StreamBytes {
+            sent: sent.saturating_sub(self.sent),
+            retransmitted: again.saturating_sub(self.again),
+        };
         // Of several paths, the one that answers soonest.
         let paths = self.sender.stats().paths.into_iter();
         let measured = paths.filter(|path| !path.min_rtt.is_zero());
-        (measured.map(|path| path.smoothed_rtt).min(), share)
+        (measured.map(|path| path.smoothed_rtt).min(), bytes)
     }
 }
 

@@ -6,6 +6,7 @@
 //! - [`ResponseExt`]: the content of a response as bytes, text or JSON.
 //! - [`Policy`], [`Chosen`], [`Why`]: the protocols that may be used, the one that was used, and
 //!   the reason.
+//! - [`Select`], [`ArmChoice`]: the choice of TCP or QUIC request by request, with the types of [`select`].
 //! - [`Measurements`]: times, round trips and losses of each request.
 //! - [`Resolver`]: lookups, including HTTPS records (RFC 9460).
 //! - [`Proxies`], [`Timeouts`], [`BackOff`], [`Network`]: environment and limits.
@@ -15,6 +16,7 @@
 //! take the time as an argument. Single connections are implemented by [`crate::udp`] and by hyper.
 
 mod alt_svc;
+mod attempt;
 mod body;
 mod builder;
 mod connect;
@@ -37,6 +39,7 @@ mod requests;
 mod resolver;
 mod retry;
 mod route;
+mod selection;
 mod state;
 mod tcp;
 mod timeouts;
@@ -56,4 +59,6 @@ pub use proxy::{Proxies, ProxyAddressError};
 pub use quic_failures::{BackOff, KnownFailure, Network};
 pub use race::AttemptTransport;
 pub use resolver::{HttpsRecord, Resolved, Resolver, Resolving, SystemResolver};
+pub use selection::{ArmChoice, ReplaySafe, Select, SelectError, SelectionSnapshot};
+pub use swiftwater_select as select;
 pub use timeouts::{Phase, Timeouts};

@@ -1,6 +1,8 @@
 //! Protocol selection for one request: a pure function of the policy and the state known at that
 //! time.
 
+use std::time::Duration;
+
 use super::protocol_choice::{Hint, Why};
 
 /// Which protocols may carry requests. Set for a client, or for one request by its extensions.
@@ -16,6 +18,30 @@ pub enum Policy {
     Race,
     /// HTTP/2 or HTTP/1.1.
     NoHttp3,
+}
+
+/// What decides on the protocol of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Way {
+    /// A policy.
+    Policy(Policy),
+    /// HTTP/3 was selected for this request; TCP is the alternative.
+    Http3 {
+        /// When TCP may start.
+        tcp: Tcp,
+        /// Interval between the starts of connection attempts.
+        stagger: Duration,
+    },
+}
+
+impl Way {
+    /// The policy that comes closest.
+    pub(super) fn policy(self) -> Policy {
+        match self {
+            Self::Policy(policy) => policy,
+            Self::Http3 { .. } => Policy::PreferHttp3,
+        }
+    }
 }
 
 /// Inputs of the decision when a request is to be sent.

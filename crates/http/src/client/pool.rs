@@ -15,7 +15,7 @@ use crate::udp::SendRequest;
 /// Origins with connections; beyond it the least recently used origin's connections are dropped.
 const ORIGINS: usize = 1024;
 
-/// Gauges and counters of a pool.
+/// Gauges and counters of a client's pool of connections.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PoolStats {
     /// HTTP/3 connections.
@@ -28,6 +28,20 @@ pub struct PoolStats {
     pub opened: u64,
     /// Times that an open connection was used again.
     pub reused: u64,
+}
+
+impl PoolStats {
+    /// The sums of both.
+    #[must_use]
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            http3: self.http3 + other.http3,
+            http2: self.http2 + other.http2,
+            idle_http1: self.idle_http1 + other.idle_http1,
+            opened: self.opened + other.opened,
+            reused: self.reused + other.reused,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -74,6 +88,11 @@ impl Pool {
             idle_per_origin,
             idle,
         }
+    }
+
+    /// An empty pool with the same limits.
+    pub(super) fn fresh(&self) -> Self {
+        Self::new(self.idle_per_origin, self.idle)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -137,6 +156,14 @@ impl Pool {
     pub(super) fn drop_http3(&self, origin: &Origin) {
         if let Some(slot) = self.lock().slots.get_mut(origin) {
             slot.http3 = None;
+        }
+    }
+
+    /// Stops the use of the connections over TCP to `origin` for new requests.
+    pub(super) fn drop_tcp(&self, origin: &Origin) {
+        if let Some(slot) = self.lock().slots.get_mut(origin) {
+            slot.http2 = None;
+            slot.http1.clear();
         }
     }
 

@@ -73,6 +73,8 @@ pub enum Why {
     QuicPending,
     /// TCP: QUIC failed recently on this network.
     QuicBroken,
+    /// The selection of protocols chose it; [`ArmChoice`](super::ArmChoice) has the reason.
+    Selected,
 }
 
 impl fmt::Display for Why {
@@ -88,6 +90,7 @@ impl fmt::Display for Why {
             Self::QuicSlower => "TCP connected before QUIC did",
             Self::QuicPending => "a QUIC handshake is still in progress",
             Self::QuicBroken => "QUIC failed recently on this network",
+            Self::Selected => "the selection chose it",
         })
     }
 }

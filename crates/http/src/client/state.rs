@@ -14,7 +14,7 @@ use super::error::Error;
 use super::exchange::Link;
 use super::measurements::Measurements;
 use super::origin::Origin;
-use super::policy::{Decision, Facts, Policy, decide};
+use super::policy::{Decision, Facts, Policy, Way, decide};
 use super::pool::Pool;
 use super::protocol_choice::{Hint, Why};
 use super::proxy::{Proxies, Proxy};
@@ -44,10 +44,13 @@ pub(super) struct State {
     pub(super) stagger: Duration,
     pub(super) timeouts: Timeouts,
     pub(super) http3: h3::Config,
+    /// Connections of HTTP/3.
     pub(super) pool: Arc<Pool>,
+    /// Connections over TCP.
+    pub(super) tcp_pool: Arc<Pool>,
     pub(super) gates: ConnectLocks,
-    pub(super) alternatives: Mutex<AltSvcCache>,
-    pub(super) broken: Mutex<QuicFailures>,
+    pub(super) alternatives: Arc<Mutex<AltSvcCache>>,
+    pub(super) broken: Arc<Mutex<QuicFailures>>,
     /// Origins with a QUIC handshake in progress that TCP overtook.
     pub(super) pending: Mutex<HashSet<Origin>>,
     pub(super) settings: Mutex<HashMap<Origin, h3::Settings>>,
@@ -64,7 +67,7 @@ pub(super) struct Selected {
 /// Inputs known before a lookup.
 pub(super) struct Situation<'a> {
     pub(super) origin: &'a Origin,
-    pub(super) policy: Policy,
+    pub(super) way: Way,
     pub(super) proxy: Option<Arc<Proxy>>,
     pub(super) alternative: Option<Alternative>,
 }
@@ -74,31 +77,58 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl State {
+    /// The same client with connections of its own: HTTP/3 by `quic` beside the same ones over TCP, or all of
+    /// them if `tls` is other than this client's.
+    pub(super) fn beside(&self, quic: Option<QuicSide>, tls: Option<rustls::ClientConfig>) -> Self {
+        let pool = Arc::new(self.pool.fresh());
+        let own_tcp = tls.is_some();
+        Self {
+            quic,
+            tls: tls.map(Arc::new).or_else(|| self.tls.clone()),
+            resolver: Arc::clone(&self.resolver),
+            proxies: self.proxies.clone(),
+            network: Arc::clone(&self.network),
+            policy: self.policy,
+            assume_http3: self.assume_http3,
+            early_data: self.early_data,
+            stagger: self.stagger,
+            timeouts: self.timeouts,
+            http3: self.http3,
+            tcp_pool: Arc::clone(if own_tcp { &pool } else { &self.tcp_pool }),
+            pool,
+            gates: ConnectLocks::default(),
+            alternatives: Arc::clone(&self.alternatives),
+            broken: Arc::clone(&self.broken),
+            pending: Mutex::default(),
+            settings: Mutex::default(),
+        }
+    }
+
     /// A connection to `origin`, from the pool or new. `early` builds the HTTP/3 request from a value
     /// for Alt-Used; present if the request may be sent as early data.
     pub(super) async fn select(
         self: &Arc<Self>,
         origin: &Origin,
-        policy: Policy,
+        way: Way,
         early: Option<impl Fn(Option<&HeaderValue>) -> Request<Body>>,
         measurements: &Measurements,
     ) -> Result<Selected, Error> {
         let situation = Situation {
             origin,
-            policy,
+            way,
             proxy: self.proxies.of(origin).cloned(),
             alternative: lock(&self.alternatives).get(origin, Instant::now()),
         };
         if let Some(selected) = self.standing(&situation)? {
             return Ok(selected);
         }
-        let gate = self.gates.of(origin, policy);
+        let gate = self.gates.of(origin, way.policy());
         let turn = gate.lock().await;
         // The awaited connection may be in the pool now.
         if let Some(selected) = self.standing(&situation)? {
             return Ok(selected);
         }
-        if self.pool.speaks_http1(origin) && !self.may_use_http3(&situation) {
+        if self.tcp_pool.speaks_http1(origin) && !self.may_use_http3(&situation) {
             // HTTP/1.1 connections can't be shared, so waiting for one is useless.
             drop(turn);
         }
@@ -114,7 +144,7 @@ impl State {
                 let link = self.pool.http3(origin);
                 (link.map(|link| Link::Http3(link, None)), why)
             }
-            Decision::Tcp(why) => (self.pool.tcp(origin).map(Link::Tcp), why),
+            Decision::Tcp(why) => (self.tcp_pool.tcp(origin).map(Link::Tcp), why),
         };
         Ok(link.map(|link| Selected {
             link,
@@ -135,6 +165,13 @@ impl State {
         resolved: Option<&Resolved>,
     ) -> Decision {
         let origin = situation.origin;
+        let policy = match situation.way {
+            Way::Policy(policy) => policy,
+            Way::Http3 { tcp, .. } => {
+                let why = Why::Selected;
+                return Decision::Http3 { why, tcp };
+            }
+        };
         let record = resolved.and_then(|resolved| resolved.https.as_ref());
         let hint = if self.pool.has_http3(origin) {
             Some(Hint::Connected)
@@ -146,7 +183,7 @@ impl State {
             self.assume_http3.then_some(Hint::Assumed)
         };
         // The network is only identified where it matters.
-        let tries = hint.is_some() || situation.policy == Policy::PreferHttp3;
+        let tries = hint.is_some() || policy == Policy::PreferHttp3;
         let facts = Facts {
             https: origin.is_https(),
             quic: self.quic.is_some(),
@@ -155,7 +192,7 @@ impl State {
             pending: tries && lock(&self.pending).contains(origin),
             hint,
         };
-        decide(situation.policy, facts)
+        decide(policy, facts)
     }
 
     pub(super) fn is_broken(&self, origin: &Origin) -> bool {
@@ -177,8 +214,12 @@ impl State {
         measurements.note(|snapshot| snapshot.resolve = Some(elapsed));
         let quic = self.quic.as_ref().filter(|_| !route.quic.is_empty());
         let now = Instant::now();
+        let stagger = match situation.way {
+            Way::Http3 { stagger, .. } => stagger,
+            Way::Policy(_) => self.stagger,
+        };
         let contest = Contest {
-            race: Race::new(&route.quic, &route.tcp, route.mode, self.stagger, now),
+            race: Race::new(&route.quic, &route.tcp, route.mode, stagger, now),
             quic: quic.map(|side| self.quic_plan(side, origin)),
             tcp: TcpPlan {
                 origin: origin.clone(),
@@ -189,7 +230,7 @@ impl State {
             early: early
                 .filter(|_| quic.is_some())
                 .map(|request| request(route.alt_used.as_ref())),
-            pool: &self.pool,
+            pool: &self.tcp_pool,
         };
         let outcome = contest.run().await?;
         Ok(self.settle(origin, outcome, route, measurements))
@@ -207,7 +248,7 @@ impl State {
         let over_tcp = match (why, &outcome.unfinished) {
             (_, Some(_)) => Why::QuicSlower,
             // There may also have been no address for QUIC.
-            (Why::Hinted(_), None) => Why::QuicFailed,
+            (Why::Hinted(_) | Why::Selected, None) => Why::QuicFailed,
             (why, None) => why,
         };
         let (link, why, reused) = match outcome.won {
@@ -222,7 +263,7 @@ impl State {
                     snapshot.connect = Some(opened.connect);
                     snapshot.handshake = opened.handshake;
                 });
-                self.pool.add_tcp(origin, &opened.link);
+                self.tcp_pool.add_tcp(origin, &opened.link);
                 (Link::Tcp(opened.link), over_tcp, false)
             }
             Won::Standing(link) => (Link::Tcp(link), over_tcp, true),

@@ -11,6 +11,7 @@ use swiftwater::units::Bandwidth;
 use thiserror::Error;
 
 use super::client::ClientFlags;
+use super::selection::SelectArgs;
 use crate::cli::TrustArgs;
 use crate::duration::parse_positive_duration;
 use crate::migrate::MigrateAfter;
@@ -33,12 +34,15 @@ Examples:
   swiftwater get https://10.0.0.7:4433/big.bin --insecure --protocol hq -o downloads
   swiftwater get https://example.net/big.iso --protocol h3 --path wlan0 --path wwan0,backup
   swiftwater get https://127.0.0.1:4433/big.bin --insecure --protocol h3 --path 127.0.0.1 --path 127.0.0.2 --json
+  swiftwater get https://example.net/{a,b,c,d,e,f,g} -o downloads/ --select wise --json
+  swiftwater get https://example.net/x --select plus --select-arms h2,h3,h3:bbr1 --select-state selection.json
 
 With --path a QUIC connection has several paths at once, if the server permits it (serve --multipath): each is
 opened when its address appears, and again when it failed. Each JSON object then lists the paths of its
 connection.
 
-Files of one server share connections. Without --protocol, HTTP/3 and TCP race, HTTP/3 first.
+Files of one server share connections. Without --protocol, HTTP/3 and TCP race, HTTP/3 first. With --select, each
+request after the first goes over what completes requests sooner; GET and HEAD without content may then be sent twice.
 
 A file has its final name only when it is complete; until then it is called .NAME.part, and what the server
 calls its version is in .NAME.part.json. If the connection is lost, get continues by itself a few times. What is
@@ -90,6 +94,10 @@ pub struct GetArgs {
         help_heading = "Protocol"
     )]
     pub protocol: Protocol,
+
+    /// The choice between TCP and QUIC request by request.
+    #[command(flatten)]
+    pub selection: SelectArgs,
 
     /// Content and fields to send, and parts of the response to show.
     #[command(flatten)]
@@ -189,6 +197,7 @@ impl GetArgs {
             limit_rate: self.limit_rate,
             feedback: None,
             no_state: self.no_state,
+            selection: Some(&self.selection),
         }
     }
 

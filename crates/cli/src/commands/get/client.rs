@@ -6,16 +6,20 @@ use std::time::Duration;
 
 use swiftwater::units::Bandwidth;
 use swiftwater::{Client, MemorySessionStore};
-use swiftwater_http::client::{BackOff, HttpClient, KnownFailure, Policy, Proxies, Timeouts};
+use swiftwater_http::client::{
+    BackOff, BuildError, HttpClient, KnownFailure, Policy, Proxies, Timeouts,
+};
 use swiftwater_http::udp::ALPN_HTTP3;
 use tokio::time::timeout;
 
 use super::args::Protocol;
+use super::selection::SelectArgs;
 use super::{quic_failures, trust};
 use crate::cli::TrustArgs;
 use crate::exit::{Exit, Failure};
 use crate::identity::default_state_dir;
 use crate::multipath::PathArgs;
+use crate::output;
 use crate::transport::{Tuning, build_failure, client};
 
 /// Time limit of QUIC's handshake where TCP is an alternative.
@@ -60,6 +64,8 @@ pub(crate) struct ClientFlags<'a> {
     pub(crate) feedback: Option<&'a str>,
     /// Neither read nor write what earlier runs recorded.
     pub(crate) no_state: bool,
+    /// The choice between TCP and QUIC request by request.
+    pub(crate) selection: Option<&'a SelectArgs>,
 }
 
 /// The client, and its QUIC side if it has one.
@@ -111,6 +117,11 @@ impl Clients {
                 head: HEAD_PATIENCE,
                 ..Timeouts::default()
             });
+        if let Some(args) = flags.selection
+            && let Some(select) = args.select(flags.protocol)?
+        {
+            builder = builder.protocol(select);
+        }
         let (mut kept, mut memory, mut remembered) = (None, None, Vec::new());
         if policy != Policy::NoHttp3 {
             let quic = quic.build().map_err(|error| build_failure(&error))?;
@@ -123,9 +134,18 @@ impl Clients {
                 builder = builder.known_failures(remembered.clone());
             }
         }
-        let http = builder
-            .build()
-            .map_err(|error| Failure::new(Exit::Failure, error))?;
+        let http = builder.build().map_err(|error| match error {
+            BuildError::Select(_) => Failure::new(Exit::Usage, error),
+            _ => Failure::new(Exit::Failure, error),
+        })?;
+        if let Some(problem) = http.selection().and_then(|it| it.state_problem)
+            // Otherwise it is in the log.
+            && !tracing::enabled!(tracing::Level::WARN)
+        {
+            output::note(&format!(
+                "warning: --select-state: the selection starts anew: {problem}"
+            ));
+        }
         Ok(Self {
             http,
             quic: kept,
@@ -143,6 +163,11 @@ impl Clients {
             SHORT_FAREWELL
         };
         self.http.close_idle();
+        if let Err(error) = self.http.save_selection() {
+            output::note(&format!(
+                "warning: --select-state: the file was not written: {error}"
+            ));
+        }
         let known = self.http.known_failures();
         if let Some(directory) = &self.memory
             && quic_failures::differ(&known, &self.remembered)

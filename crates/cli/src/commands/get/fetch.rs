@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use swiftwater::Connection;
-use swiftwater_http::client::{self, Chosen, Error, HttpClient, Measurements, Origin};
+use swiftwater_http::client::{self, ArmChoice, Chosen, Error, HttpClient, Measurements, Origin};
 use swiftwater_http::web::body::Body;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -89,6 +89,7 @@ pub(super) enum Ending {
 pub(super) struct Trace {
     pub(super) status: Option<StatusCode>,
     pub(super) chosen: Option<Chosen>,
+    pub(super) selection: Option<ArmChoice>,
     pub(super) measurements: Option<Measurements>,
     /// The final URL after redirects.
     pub(super) led_to: Option<Url>,
@@ -335,6 +336,7 @@ impl Context {
         })?;
         trace.status = Some(response.status());
         trace.chosen = response.extensions().get().copied();
+        trace.selection = response.extensions().get().cloned();
         if self.options.verbose {
             transcript::response(&response, self.options.protocol, &self.progress);
         }

@@ -21,6 +21,7 @@ mod redirect;
 mod report;
 mod response;
 mod retry;
+pub(crate) mod selection;
 mod sink;
 mod transcript;
 mod upload;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
-use swiftwater_http::client::{Measurements, Protocol, Snapshot};
+use swiftwater_http::client::{ArmChoice, Measurements, Protocol, Snapshot};
 
 use super::fetch::{Ending, Outcome, Trace};
 use super::plan::Place;
@@ -26,6 +26,8 @@ struct Row<'a> {
     protocol: Option<&'static str>,
     /// The reason for the protocol.
     why: Option<String>,
+    /// With `--select`: the arm of the request and the reason.
+    selection: Option<&'a ArmChoice>,
     /// The connection had carried requests before.
     reused: Option<bool>,
     early_data: Option<bool>,
@@ -230,6 +232,7 @@ fn row(outcome: &Outcome) -> Row<'_> {
         status: trace.status.map(|status| status.as_u16()),
         protocol: chosen.map(|chosen| protocol_name(chosen.protocol)),
         why: chosen.map(|chosen| chosen.why.to_string()),
+        selection: trace.selection.as_ref(),
         reused: chosen.map(|chosen| chosen.reused),
         early_data: chosen.map(|chosen| chosen.early),
         bytes: trace.received,

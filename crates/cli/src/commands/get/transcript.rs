@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
-use swiftwater_http::client::{Chosen, Why};
+use swiftwater_http::client::{ArmChoice, Chosen, Why};
 
 use super::args::Protocol;
 
@@ -76,6 +76,17 @@ pub(super) fn response<B>(response: &Response<B>, wanted: Protocol, to: &Progres
         };
         let (protocol, why) = (chosen.protocol, why(chosen.why, wanted));
         to.note(&format!("* {protocol} {connection}{early}{again}: {why}"));
+    }
+    if let Some(choice) = response.extensions().get::<ArmChoice>() {
+        let twice = if choice.hedged {
+            ", sent over TCP too"
+        } else {
+            ""
+        };
+        to.note(&format!(
+            "* selected {}: {}{twice}",
+            choice.decided, choice.reason
+        ));
     }
     to.note(&format!("< {}", status_line(response)));
     for line in fields(&without_secrets(response.headers())) {

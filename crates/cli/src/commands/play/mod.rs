@@ -55,6 +55,7 @@ pub(crate) async fn run(args: PlayArgs) -> Result<(), Failure> {
         limit_rate: None,
         feedback: args.paths.is_used().then_some(FEEDBACK),
         no_state: args.no_state,
+        selection: None,
     })?;
     let mut stop = std::pin::pin!(stop_requested());
     let played = tokio::select! {
