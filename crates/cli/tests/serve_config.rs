@@ -55,9 +55,14 @@ fn the_example_is_what_it_says() {
     assert_eq!(names(0), ["example.org", "www.example.org"]);
     assert_eq!(names(1), ["*.example.net"]);
     assert!(names(2).is_empty());
-    let [files, api] = &sites[0].routes[..] else {
-        panic!("two routes")
+    let [files, api, app, old] = &sites[0].routes[..] else {
+        panic!("four routes")
     };
+    let (app, old) = (app.get_ref(), old.get_ref());
+    let (_, others) = app.upstream.as_ref().unwrap().split().unwrap();
+    assert!(others.len() == 1 && app.health_path.is_some());
+    assert!(old.redirect.is_some() && old.directory.is_none());
+    assert_eq!(sites[0].headers.iter().count(), 2);
     let (files, api) = (files.get_ref(), api.get_ref());
     assert_eq!(files.directory.as_deref(), Some(Path::new("/srv/www")));
     assert!(files.precompressed && !files.listing && files.spa.is_none());
@@ -70,6 +75,7 @@ fn the_example_is_what_it_says() {
     expected.limits.idle_timeout = config.limits.idle_timeout;
     expected.log.clone_from(&config.log);
     expected.metrics.clone_from(&config.metrics);
+    expected.http.clone_from(&config.http);
     expected.sites.clone_from(&config.sites);
     expected.transport.profile = Some("web".to_owned());
     assert_eq!(config, expected);
@@ -83,6 +89,7 @@ fn the_example_has_every_key() {
         "[tls]",
         "[limits]",
         "[log]",
+        "[http]",
         "[metrics]",
         "[transport]",
         "[[certificate]]",
@@ -217,6 +224,29 @@ fn routes_must_make_sense() {
     );
     let spa = format!("{start}upstream = \"http://b/\"\nspa = \"index.html\"\n");
     assert!(wrong(&spa).1.contains("directory"));
+    for (text, expected) in [
+        ("redirect = \"a\"", "begins with"),
+        ("redirect = \"/a\"\nstatus = 200", "301"),
+        ("redirect = \"/a\"\nlisting = true", "directory"),
+        ("redirect = \"/a\"\ndirectory = \"b\"", "either"),
+        ("directory = \"a\"\nstatus = 301", "redirection"),
+        ("directory = \"a\"\nhead_timeout = \"1s\"", "upstream"),
+        ("upstream = []", "empty"),
+        ("upstream = 1", "upstream"),
+        (
+            "upstream = \"http://b/\"\nhealth_interval = \"1s\"",
+            "health_path",
+        ),
+        ("upstream = \"http://b/\"\nhealth_path = \"a\"", "path"),
+        ("directory = \"a\"\nheaders = { \"a b\" = \"c\" }", "name"),
+        (
+            "directory = \"a\"\nheaders = { Content-Length = \"1\" }",
+            "server",
+        ),
+    ] {
+        let (_, message) = wrong(&format!("{start}{text}\n"));
+        assert!(message.contains(expected), "{text}: {message}");
+    }
     let (line, message) = wrong(&format!("{start}upstream = \"https://b/\"\n"));
     assert!(line == 3 && message.contains("http://"), "{message}");
     let twice = format!(

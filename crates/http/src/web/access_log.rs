@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use http::header::{HeaderValue, REFERER, USER_AGENT};
 use http::{Method, Request, Response, Uri, Version};
 use http_body::Body;
 use pin_project_lite::pin_project;
@@ -43,6 +44,10 @@ pub struct Record {
     pub elapsed: Duration,
     /// How the response ended; `None` if there was none.
     pub ending: Option<Ending>,
+    /// The field `Referer`, if [`AccessLogLayer::with_client_fields`] asked for it.
+    pub referer: Option<HeaderValue>,
+    /// The field `User-Agent`, if [`AccessLogLayer::with_client_fields`] asked for it.
+    pub user_agent: Option<HeaderValue>,
 }
 
 impl Record {
@@ -59,6 +64,8 @@ impl Record {
             bytes: 0,
             elapsed: Duration::ZERO,
             ending: None,
+            referer: None,
+            user_agent: None,
         }
     }
 
@@ -106,6 +113,7 @@ fn trace(record: &Record) {
 #[derive(Debug, Clone, Default)]
 pub struct AccessLogLayer {
     query: bool,
+    client_fields: bool,
     sink: Sink,
 }
 
@@ -115,8 +123,16 @@ impl AccessLogLayer {
     pub fn to(sink: impl Fn(&Record) + Send + Sync + 'static) -> Self {
         Self {
             query: false,
+            client_fields: false,
             sink: Sink(Arc::new(sink)),
         }
+    }
+
+    /// Records what clients say of themselves: `Referer` and `User-Agent`.
+    #[must_use]
+    pub fn with_client_fields(mut self) -> Self {
+        self.client_fields = true;
+        self
     }
 
     /// Logs the query with the path.
@@ -166,6 +182,10 @@ where
         let connection = request.extensions().get::<ConnectionInfo>();
         record.peer = connection.map(|connection| connection.peer);
         record.early = is_early(&request);
+        if self.layer.client_fields {
+            let field = |name| request.headers().get(name).cloned();
+            (record.referer, record.user_agent) = (field(REFERER), field(USER_AGENT));
+        }
         let line = Line {
             record,
             begin: Instant::now(),

@@ -3,8 +3,9 @@
 //!
 //! - [`files`]: a directory, with conditional requests and ranges.
 //! - [`request_path`]: decoding of paths, for routing and for services.
-//! - [`proxy`]: one upstream behind this server.
-//! - [`compression`], [`alt_svc`], [`early_data`]: layers that modify messages.
+//! - [`proxy`]: one upstream behind this server. [`balancer`]: several.
+//! - [`redirect`]: other addresses instead of content.
+//! - [`compression`], [`alt_svc`], [`early_data`], [`response_fields`]: layers that modify messages.
 //! - [`access_log`], [`metrics`]: layers that record them.
 //! - [`body`], [`timed_body`], [`observed_body`]: bodies of erased type, with a minimum rate, and
 //!   with a report of their end.
@@ -17,6 +18,7 @@
 
 pub mod access_log;
 pub mod alt_svc;
+pub mod balancer;
 pub mod body;
 pub mod compression;
 pub mod connection_info;
@@ -27,8 +29,10 @@ pub mod host;
 pub mod metrics;
 pub mod observed_body;
 pub mod proxy;
+pub mod redirect;
 pub mod request_path;
 pub mod response_budget;
+pub mod response_fields;
 pub mod service;
 pub mod shared_limit;
 pub mod timed_body;

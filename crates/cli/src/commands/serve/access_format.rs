@@ -1,4 +1,4 @@
-//! The lines of the access log: requests in the common log format or as JSON, ends of connections as
+//! The lines of the access log: requests in the common or combined log format or as JSON, ends of connections as
 //! JSON.
 
 use std::fmt::Write;
@@ -46,11 +46,30 @@ pub(super) fn common(record: &Record, now: SystemTime) -> String {
     line
 }
 
+/// The same, followed by `Referer` and `User-Agent`.
+pub(super) fn combined(record: &Record, now: SystemTime) -> String {
+    let mut line = common(record, now);
+    for field in [&record.referer, &record.user_agent] {
+        line.push_str(" \"");
+        match field {
+            Some(value) => escape_bytes(value.as_bytes(), b' ', &mut line),
+            None => line.push('-'),
+        }
+        line.push('"');
+    }
+    line
+}
+
 /// The text comes from clients: quotes, backslashes and all but printable ASCII are written as
 /// `\xHH`.
 fn escape(text: &str, line: &mut String) {
-    for byte in text.bytes() {
-        if byte.is_ascii_graphic() && byte != b'"' && byte != b'\\' {
+    escape_bytes(text.as_bytes(), b'!', line);
+}
+
+/// The same for bytes, of which those from `least` on may be printable.
+fn escape_bytes(bytes: &[u8], least: u8, line: &mut String) {
+    for &byte in bytes {
+        if (least..=b'~').contains(&byte) && byte != b'"' && byte != b'\\' {
             line.push(char::from(byte));
         } else {
             let _ = write!(line, "\\x{byte:02X}");
@@ -165,6 +184,18 @@ mod tests {
         assert_eq!(mapped, "192.0.2.7:4433".parse());
         let other = "[2001:db8::7]:4433".parse();
         assert_eq!(other.clone().map(canonical), other);
+    }
+
+    #[test]
+    fn the_combined_format_ends_with_what_clients_say_of_themselves() {
+        let mut record = Record::new(http::Method::GET, "/a".to_owned(), Version::HTTP_3);
+        let end = |record: &Record| {
+            let line = combined(record, SystemTime::UNIX_EPOCH);
+            line.split_once(" - 0 ").unwrap().1.to_owned()
+        };
+        assert_eq!(end(&record), "\"-\" \"-\"");
+        record.user_agent = Some(http::HeaderValue::from_static("agent/1 (x; y) \"z\""));
+        assert_eq!(end(&record), "\"-\" \"agent/1 (x; y) \\x22z\\x22\"");
     }
 
     #[test]

@@ -153,6 +153,15 @@ pub struct ServeArgs {
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Logs")]
     pub log_format: Option<LogFormat>,
 
+    /// Redirect requests over HTTP without TLS at ADDR, such as :80, to HTTPS
+    #[arg(
+        long,
+        value_name = "ADDR",
+        value_parser = crate::listen_address::parse,
+        help_heading = "Listening"
+    )]
+    pub http_redirect: Option<SocketAddr>,
+
     /// Serve metrics for Prometheus at http://ADDR/metrics, preferably on a loopback address
     #[arg(
         long,
@@ -278,6 +287,8 @@ pub enum LogFormat {
     /// The common log format, a line of text that many programs can read
     #[default]
     Common,
+    /// The same with the fields Referer and User-Agent
+    Combined,
     /// A JSON object per request, and one per connection
     Json,
 }

@@ -9,17 +9,22 @@ use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
 use swiftwater_http::web::access_log::AccessLogLayer;
 use swiftwater_http::web::alt_svc::AltSvcLayer;
+use swiftwater_http::web::balancer::{Balancer, HealthCheck};
 use swiftwater_http::web::body::{Body, BoxError};
 use swiftwater_http::web::compression::Compress;
 use swiftwater_http::web::early_data::EarlyDataLayer;
 use swiftwater_http::web::files::{FileOptions, FileService};
 use swiftwater_http::web::metrics::MetricsLayer;
 use swiftwater_http::web::proxy::{Proxy, ProxyOptions};
+use swiftwater_http::web::redirect::Redirect;
+use swiftwater_http::web::response_fields::ResponseFields;
 use swiftwater_http::web::shared_limit::SharedLimit;
 use tokio::sync::watch;
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
+use super::args::LogFormat;
+use super::config::values::{Period, RedirectStatus, RedirectTarget, UpstreamUrl, Upstreams};
 use super::config::{self, Config};
 use super::descriptors::Descriptors;
 use super::live::Live;
@@ -32,6 +37,12 @@ pub(super) type Content = BoxCloneSyncService<Request<Body>, Response<Body>, Inf
 
 /// How long clients may cache the advertisement of HTTP/3.
 const ALT_SVC_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// Clients repeat method and content, and may remember it.
+const PERMANENT_REDIRECT: u16 = 308;
+
+/// Time between health checks of an upstream.
+const HEALTH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// State that outlives a reload of the configuration.
 #[derive(Clone, Debug)]
@@ -48,11 +59,12 @@ impl Shared {
     /// Limits derived from the file descriptors.
     pub(super) fn new(descriptors: &Descriptors, config: &Config) -> Self {
         let routes = config.sites.iter().flat_map(|site| &site.get_ref().routes);
-        let upstreams = routes.filter(|route| route.get_ref().upstream.is_some());
+        let upstreams = routes.filter_map(|route| route.get_ref().upstream.as_ref()?.split());
+        let upstreams: usize = upstreams.map(|(_, others)| 1 + others.len()).sum();
         Self {
             open_files: SharedLimit::new(descriptors.files),
             compression: Compress::default_budget(),
-            upstream_requests: descriptors.upstream_requests / upstreams.count().max(1),
+            upstream_requests: descriptors.upstream_requests / upstreams.max(1),
         }
     }
 }
@@ -84,11 +96,37 @@ pub(super) fn content(
         packed
     };
     let reports = reports.clone();
-    let mut log = AccessLogLayer::to(move |record| reports.request(record));
+    let log = AccessLogLayer::to(move |record| reports.request(record));
+    Ok(boxed(log_of(log, config).layer(counted)))
+}
+
+/// The access log with what the configuration asks for.
+fn log_of(mut log: AccessLogLayer, config: &Config) -> AccessLogLayer {
     if config.log.query {
         log = log.with_query();
     }
-    Ok(boxed(log.layer(counted)))
+    if config.log.format == LogFormat::Combined {
+        log = log.with_client_fields();
+    }
+    log
+}
+
+/// The content over HTTP without TLS: redirections to the HTTPS server at `port`.
+pub(super) fn redirections(
+    config: &Config,
+    port: u16,
+    current: watch::Receiver<Live>,
+) -> Result<Content, Failure> {
+    let default = match port {
+        443 => "https://{host}{path}".to_owned(),
+        port => format!("https://{{host}}:{port}{{path}}"),
+    };
+    let target = config.http.redirect.as_ref();
+    let target = target.map_or(default.as_str(), RedirectTarget::as_str);
+    let redirect = Redirect::new(target, PERMANENT_REDIRECT);
+    let redirect = redirect.map_err(|error| Failure::new(Exit::Usage, error))?;
+    let log = AccessLogLayer::to(move |record| current.borrow().reports.request(record));
+    Ok(boxed(log_of(log, config).layer(redirect)))
 }
 
 /// Passes each request to the value of `current` at that time.
@@ -122,38 +160,77 @@ where
 fn router(config: &Config, shared: &Shared) -> Result<Router, Failure> {
     let mut router = Router::default();
     for site in config.sites.iter().map(toml::Spanned::get_ref) {
-        let routes = site
-            .routes
-            .iter()
-            .map(|place| route(place.get_ref(), shared));
+        let routes = (site.routes.iter()).map(|place| route(place.get_ref(), site, shared));
         router.add(&site.hosts, routes.collect::<Result<_, _>>()?);
     }
     Ok(router)
 }
 
-fn route(route: &config::Route, shared: &Shared) -> Result<RouteService, Failure> {
-    let (content, strip) = match (&route.directory, &route.upstream) {
-        (_, Some(upstream)) => {
-            let options = ProxyOptions {
-                preserve_host: route.preserve_host,
-                trust_forwarded: route.trust_forwarded,
-                in_flight: shared.upstream_requests.max(1),
-                ..ProxyOptions::default()
-            };
-            let proxy = Proxy::new(upstream.upstream().clone(), options);
-            (boxed(proxy), route.strip_path)
-        }
-        (directory, None) => {
-            // One of them is set, which was validated when the configuration was read.
-            let directory = directory.as_deref().unwrap_or_else(|| Path::new("."));
-            (boxed(files(directory, route, shared)?), true)
-        }
+fn route(
+    route: &config::Route,
+    site: &config::Site,
+    shared: &Shared,
+) -> Result<RouteService, Failure> {
+    // One of the three is set, which was validated when the configuration was read.
+    let upstreams = route.upstream.as_ref().and_then(Upstreams::split);
+    let (content, strip) = if let Some((first, others)) = upstreams {
+        (upstream(first, others, route, shared), route.strip_path)
+    } else if let Some(target) = &route.redirect {
+        let status = route.status.map_or(PERMANENT_REDIRECT, RedirectStatus::get);
+        let redirect = Redirect::new(target.as_str(), status);
+        let redirect = redirect.map_err(|error| Failure::new(Exit::Usage, error))?;
+        (boxed(redirect), true)
+    } else {
+        let directory = route.directory.as_deref();
+        let directory = directory.unwrap_or_else(|| Path::new("."));
+        (boxed(files(directory, route, shared)?), true)
+    };
+    let fields = ResponseFields::new(site.headers.iter().chain(route.headers.iter()));
+    let fields = fields.map_err(|error| Failure::new(Exit::Usage, error))?;
+    let content = if fields.is_empty() {
+        content
+    } else {
+        boxed(fields.layer(content))
     };
     Ok(RouteService {
         path: route.path.clone(),
         strip,
         directory: route.directory.is_some(),
+        relocate: route.redirect.is_none(),
         content,
+    })
+}
+
+fn upstream(
+    first: &UpstreamUrl,
+    others: &[UpstreamUrl],
+    route: &config::Route,
+    shared: &Shared,
+) -> Content {
+    let default = ProxyOptions::default();
+    let time = |period: Option<Period>, default| period.map_or(default, |period| period.0);
+    let options = ProxyOptions {
+        preserve_host: route.preserve_host,
+        trust_forwarded: route.trust_forwarded,
+        in_flight: shared.upstream_requests.max(1),
+        connect_timeout: time(route.connect_timeout, default.connect_timeout),
+        head_timeout: time(route.head_timeout, default.head_timeout),
+        body_gap: time(route.body_timeout, default.body_gap),
+        ..default
+    };
+    let first = first.upstream().clone();
+    if others.is_empty() && route.health_path.is_none() {
+        return boxed(Proxy::new(first, options));
+    }
+    let others = others.iter().map(|url| url.upstream().clone()).collect();
+    let balancer = Balancer::new(first, others, &options);
+    boxed(match &route.health_path {
+        None => balancer,
+        Some(path) => balancer.with_check(&HealthCheck {
+            path: path.get().clone(),
+            interval: time(route.health_interval, HEALTH_INTERVAL),
+            timeout: options.connect_timeout,
+        }),
     })
 }
 

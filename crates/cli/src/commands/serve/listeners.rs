@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use super::args::{ServeArgs, TlsVersion, ZeroRtt};
 use super::config::{self, Config};
 use super::connection_log::End;
-use super::content::{Content, with_alt_svc};
+use super::content::{Content, redirections, with_alt_svc};
 use super::live::Live;
 use super::metrics::count_tcp;
 use crate::exit::{Exit, Failure, plain_io_error};
@@ -163,6 +163,29 @@ fn tcp_limits(limits: &config::Limits, connections: usize, budget: &ResponseBudg
         response_budget: budget.clone(),
         ..default
     }
+}
+
+/// HTTP without TLS, if the configuration has an address for it: requests are redirected to the HTTPS server at `port`.
+pub(super) async fn serve_redirections(
+    config: &Config,
+    connections: usize,
+    budget: &ResponseBudget,
+    port: u16,
+    live: watch::Receiver<Live>,
+) -> Result<Option<RunningServer>, Failure> {
+    let Some(address) = config.http.listen else {
+        return Ok(None);
+    };
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        let why = plain_io_error(&error);
+        Failure::new(
+            Exit::Listen,
+            format_args!("cannot listen on TCP {address}: {why}"),
+        )
+    })?;
+    let content = redirections(config, port, live)?;
+    let server = TcpServer::plain().limits(tcp_limits(&config.limits, connections, budget));
+    Ok(Some(server.serve(listener, content)?))
 }
 
 /// HTTP/2 and HTTP/1.1 on `listener`, with a limit of concurrent connections; HTTP/3 on UDP port `port` is advertised

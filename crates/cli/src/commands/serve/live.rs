@@ -105,6 +105,7 @@ fn needs_restart(started: &Config, now: &Config) -> Vec<&'static str> {
             started.tls.min_version != now.tls.min_version,
         ),
         ("limits", started.limits != now.limits),
+        ("http", started.http != now.http),
         ("metrics", started.metrics != now.metrics),
         ("transport", started.transport != now.transport),
     ];

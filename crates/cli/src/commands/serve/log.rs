@@ -37,6 +37,10 @@ pub(super) enum Event<'a> {
     Metrics {
         address: SocketAddr,
     },
+    /// HTTP without TLS, redirected.
+    Redirections {
+        address: SocketAddr,
+    },
     Reloaded {
         /// Settings that changed in the file but not in this process.
         needs_restart: &'a [&'static str],
@@ -140,6 +144,14 @@ pub(super) fn announce_metrics(address: SocketAddr, json: bool) -> Result<(), Fa
         return output::json(&Event::Metrics { address });
     }
     output::line(&format!("metrics: http://{address}/metrics"))
+}
+
+/// Reports the address of redirections to HTTPS.
+pub(super) fn announce_redirections(address: SocketAddr, json: bool) -> Result<(), Failure> {
+    if json {
+        return output::json(&Event::Redirections { address });
+    }
+    output::line(&format!("http://{address} is redirected to https"))
 }
 
 /// A completed request.

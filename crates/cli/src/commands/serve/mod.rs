@@ -40,6 +40,7 @@ use tokio::task::JoinSet;
 
 use self::args::{LogLevel, ServeArgs};
 use self::certificates::{certificates, identities};
+use self::config::values::Upstreams;
 use self::config::{Config, effective};
 use self::connection_service::ConnectionService;
 use self::content::{Content, Shared, latest};
@@ -47,10 +48,12 @@ use self::descriptors::Descriptors;
 use self::drain::finish;
 use self::echo::with_echo;
 pub(crate) use self::listeners::bind;
-use self::listeners::{builder, http3, serve_tcp};
+use self::listeners::{builder, http3, serve_redirections, serve_tcp};
 use self::live::{Live, Reloader};
 pub(crate) use self::log::announce;
-use self::log::{announce_browser, announce_metrics, announce_others, announce_protocols};
+use self::log::{
+    announce_browser, announce_metrics, announce_others, announce_protocols, announce_redirections,
+};
 use self::metrics::Exporter;
 use crate::cli::IdentityArgs;
 use crate::exit::{Exit, Failure};
@@ -95,6 +98,12 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
         )
     };
     let tcp = listener.map(over_tcp).transpose()?;
+    let port = server.local_addr().port();
+    let (most, now) = (descriptors.connections, current.clone());
+    let redirections = serve_redirections(&config, most, &responses, port, now).await?;
+    if let Some(redirections) = &redirections {
+        announce_redirections(redirections.local_addr(), args.json)?;
+    }
     let _metrics = start_metrics(exporter, &server, tcp.as_ref(), args.json)?;
 
     let reloader = Reloader {
@@ -245,9 +254,10 @@ fn what(config: &Config) -> String {
             let shown = whole.as_ref().unwrap_or(directory);
             format!("serving {}", shown.display())
         }
-        None => match &route.upstream {
-            Some(upstream) => format!("forwarding to {}", upstream.as_str()),
-            None => "serving".to_owned(),
+        None => match route.upstream.as_ref().and_then(Upstreams::split) {
+            Some((upstream, [])) => format!("forwarding to {}", upstream.as_str()),
+            Some((_, others)) => format!("forwarding to {} upstreams", 1 + others.len()),
+            None => "redirecting".to_owned(),
         },
     }
 }

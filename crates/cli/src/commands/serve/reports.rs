@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use swiftwater_http::web::access_log::Record;
 use swiftwater_http::web::observed_body::Ending;
 
-use super::access_format::{canonical, common, json, json_end, protocol_name};
+use super::access_format::{canonical, combined, common, json, json_end, protocol_name};
 use super::args::LogFormat;
 use super::config::Log;
 use super::connection_log::End;
@@ -98,6 +98,7 @@ impl Reports {
         let now = SystemTime::now();
         file.line(match self.format {
             LogFormat::Common => common(record, now),
+            LogFormat::Combined => combined(record, now),
             LogFormat::Json => json(record, now),
         });
     }

@@ -37,6 +37,8 @@ pub(super) struct RouteService {
     pub(super) strip: bool,
     /// Whether the path itself is a directory, whose name ends in a slash.
     pub(super) directory: bool,
+    /// Whether `Location` of the content lacks the route's path too, if that is removed.
+    pub(super) relocate: bool,
     pub(super) content: Content,
 }
 
@@ -158,7 +160,9 @@ impl RouteService {
             return Ok(text_response(StatusCode::BAD_REQUEST, ""));
         };
         let mut response = self.content.clone().oneshot(request).await?;
-        restore_location(&mut response, prefix);
+        if self.relocate {
+            restore_location(&mut response, prefix);
+        }
         Ok(response)
     }
 }
@@ -226,6 +230,7 @@ mod tests {
                 path: value.try_into().expect("the path of a route"),
                 strip: true,
                 directory: true,
+                relocate: true,
                 content: Content::new(content),
             }
         });

@@ -52,6 +52,17 @@ pub enum ProxyError {
 }
 
 impl ProxyError {
+    /// True if the upstream failed, not the request.
+    pub(in crate::web) fn is_of_upstream(&self) -> bool {
+        let status = self.status();
+        status == StatusCode::BAD_GATEWAY || status == StatusCode::GATEWAY_TIMEOUT
+    }
+
+    /// True if nothing of the request was sent.
+    pub(in crate::web) fn is_before_request(&self) -> bool {
+        matches!(self, Self::Connect(_) | Self::ConnectTimeout(_))
+    }
+
     /// The status code of the response.
     pub fn status(&self) -> StatusCode {
         match self {

@@ -92,6 +92,27 @@ impl Proxy {
     }
 }
 
+impl Proxy {
+    /// Forwards a request, or says why it can't.
+    pub(super) async fn forward(
+        &self,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, ProxyError> {
+        Arc::clone(&self.shared).forward(request).await
+    }
+
+    /// The response in the place of one that `error` prevents; failures of the upstream are logged.
+    pub(super) fn answer(&self, error: &ProxyError) -> Response<Body> {
+        self.shared.answer(error)
+    }
+
+    /// Logs a failure of the upstream with its effect.
+    pub(super) fn report(&self, error: &ProxyError, what: &str) {
+        let shared = &self.shared;
+        shared.failures.report(&shared.upstream, what, error);
+    }
+}
+
 impl Shared {
     async fn forward(
         self: Arc<Self>,

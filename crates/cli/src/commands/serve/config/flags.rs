@@ -2,7 +2,7 @@
 
 use toml::Spanned;
 
-use super::values::{Count, Period, RoutePath};
+use super::values::{Count, Fields, Period, RoutePath};
 use super::{CertificateFiles, Config, Route, Site, read};
 use crate::commands::serve::args::ServeArgs;
 use crate::exit::{Exit, Failure};
@@ -65,6 +65,9 @@ fn apply(config: &mut Config, args: &ServeArgs) {
     set(&mut log.format, args.log_format);
     if args.metrics.is_some() {
         config.metrics.listen = args.metrics;
+    }
+    if args.http_redirect.is_some() {
+        config.http.listen = args.http_redirect;
     }
     apply_transport(config, args);
     if let Some(site) = site(args) {
@@ -141,7 +144,9 @@ fn site(args: &ServeArgs) -> Option<Site> {
     let route = Route {
         path: RoutePath::root(),
         directory: args.directory.clone(),
-        upstream: args.upstream.clone(),
+        upstream: args.upstream.clone().map(Into::into),
+        redirect: None,
+        status: None,
         listing: args.listing,
         spa: args.spa.clone(),
         hidden: false,
@@ -151,9 +156,16 @@ fn site(args: &ServeArgs) -> Option<Site> {
         strip_path: false,
         preserve_host: false,
         trust_forwarded: false,
+        connect_timeout: None,
+        head_timeout: None,
+        body_timeout: None,
+        health_path: None,
+        health_interval: None,
+        headers: Fields::default(),
     };
     Some(Site {
         hosts: Vec::new(),
+        headers: Fields::default(),
         routes: vec![Spanned::new(0..0, route)],
     })
 }

@@ -19,7 +19,10 @@ use toml::Spanned;
 
 pub use flags::effective;
 pub use read::{ConfigError, parse, read};
-use values::{Count, HostPattern, Period, RoutePath, UpstreamUrl};
+use values::{
+    CheckPath, Count, Fields, HostPattern, Period, RedirectStatus, RedirectTarget, RoutePath,
+    Upstreams,
+};
 
 use super::args::{LogFormat, LogLevel, TlsVersion, ZeroRtt};
 use crate::cli::DEFAULT_LISTEN;
@@ -58,6 +61,8 @@ pub struct Config {
     pub limits: Limits,
     /// Logs.
     pub log: Log,
+    /// HTTP without TLS.
+    pub http: Http,
     /// Metrics for Prometheus.
     pub metrics: Metrics,
     /// QUIC.
@@ -82,6 +87,7 @@ impl Default for Config {
             tls: Tls::default(),
             limits: Limits::default(),
             log: Log::default(),
+            http: Http::default(),
             metrics: Metrics::default(),
             transport: Transport::default(),
             sites: Vec::new(),
@@ -209,6 +215,21 @@ pub struct Log {
     pub query: bool,
 }
 
+/// HTTP without TLS: all requests are redirected.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Http {
+    /// Address and port to listen on, usually port 80. Default: none.
+    #[serde(
+        deserialize_with = "values::some_address",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub listen: Option<SocketAddr>,
+    /// Where requests are redirected. Default: the same host and path over HTTPS, at the port of `listen`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<RedirectTarget>,
+}
+
 /// Metrics for Prometheus.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -290,12 +311,15 @@ pub struct Site {
     /// Host names; none means all hosts of no other site.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostPattern>,
+    /// Fields of all responses; an empty value removes a field.
+    #[serde(skip_serializing_if = "Fields::is_empty")]
+    pub headers: Fields,
     /// Routes; the longest matching path applies.
     #[serde(rename = "route")]
     pub routes: Vec<Spanned<Route>>,
 }
 
-/// Content below a path: a directory or an upstream, never both.
+/// Content below a path: a directory, upstreams or a redirection, only one of them.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
@@ -305,9 +329,15 @@ pub struct Route {
     /// The directory; the route's path is removed before files are looked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// The upstream, which gets whole paths.
+    /// The upstreams, which get whole paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub upstream: Option<UpstreamUrl>,
+    pub upstream: Option<Upstreams>,
+    /// The address that requests are redirected to, with `{path}` for what follows the route's path, and `{host}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<RedirectTarget>,
+    /// Redirection: its status. Default: 308.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<RedirectStatus>,
     /// Directory: list directories that have no index.
     #[serde(default, skip_serializing_if = "is_false")]
     pub listing: bool,
@@ -340,6 +370,24 @@ pub struct Route {
     /// proxy.
     #[serde(default, skip_serializing_if = "is_false")]
     pub trust_forwarded: bool,
+    /// Upstream: time to connect. Default: 5 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect_timeout: Option<Period>,
+    /// Upstream: time for the head of a response, from the last piece of the request. Default: 60 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_timeout: Option<Period>,
+    /// Upstream: longest gap between pieces of a response. Default: 120 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_timeout: Option<Period>,
+    /// Upstream: path that is requested regularly to see whether the upstream works. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_path: Option<CheckPath>,
+    /// Upstream: time between these requests. Default: 10 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_interval: Option<Period>,
+    /// Fields of responses, in addition to those of the site; an empty value removes a field.
+    #[serde(default, skip_serializing_if = "Fields::is_empty")]
+    pub headers: Fields,
 }
 
 #[allow(

@@ -130,23 +130,40 @@ fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
             || route.follow_symlinks
             || route.spa.is_some()
             || route.cache_control.is_some();
-        let of_upstreams = route.strip_path || route.preserve_host || route.trust_forwarded;
-        match (&route.directory, &route.upstream) {
-            (Some(_), None) if of_upstreams => {
-                let text = "strip_path, preserve_host and trust_forwarded apply to an upstream";
-                return Err(Fault::at(place, text));
+        let of_upstreams = route.strip_path
+            || route.preserve_host
+            || route.trust_forwarded
+            || route.connect_timeout.is_some()
+            || route.head_timeout.is_some()
+            || route.body_timeout.is_some()
+            || route.health_path.is_some()
+            || route.health_interval.is_some();
+        let kinds = [
+            route.directory.is_some(),
+            route.upstream.is_some(),
+            route.redirect.is_some(),
+        ];
+        let problem = match kinds {
+            [false, true, false] | [false, false, true] if of_directories => {
+                "listing, spa, hidden, precompressed, follow_symlinks and cache_control are for a \
+                 directory"
             }
-            (None, Some(_)) if of_directories => {
-                let text = "listing, spa, hidden, precompressed, follow_symlinks and cache_control \
-                            are for a directory";
-                return Err(Fault::at(place, text));
+            [true, false, false] | [false, false, true] if of_upstreams => {
+                "strip_path, preserve_host, trust_forwarded, connect_timeout, head_timeout, \
+                 body_timeout, health_path and health_interval are for an upstream"
             }
-            (Some(_), None) | (None, Some(_)) => {}
-            _ => {
-                let text = "a route needs either a directory or an upstream";
-                return Err(Fault::at(place, text));
+            [true, false, false] | [false, true, false] if route.status.is_some() => {
+                "status is for a redirection"
             }
-        }
+            [false, true, false]
+                if route.health_interval.is_some() && route.health_path.is_none() =>
+            {
+                "health_interval needs a health_path"
+            }
+            [true, false, false] | [false, true, false] | [false, false, true] => continue,
+            _ => "a route needs either a directory, an upstream or a redirect",
+        };
+        return Err(Fault::at(place, problem));
     }
     Ok(())
 }

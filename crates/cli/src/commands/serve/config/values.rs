@@ -1,15 +1,19 @@
 //! Types of configuration values that are validated when read, so that an error has its line.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::de::{Error, Unexpected};
+use http::uri::PathAndQuery;
+use serde::de::{Error, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use swiftwater::link::parse_duration;
 use swiftwater_http::web::host::host_name;
 use swiftwater_http::web::proxy::Upstream;
+use swiftwater_http::web::redirect::Redirect;
+use swiftwater_http::web::response_fields::ResponseFields;
 
 use crate::multipath::{parse_feedback, parse_scheduler};
 use crate::transport::{parse_controller, parse_recovery};
@@ -239,6 +243,161 @@ impl<'de> Deserialize<'de> for UpstreamUrl {
 impl Serialize for UpstreamUrl {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)
+    }
+}
+
+/// One upstream, or a list of several.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Upstreams(Vec<UpstreamUrl>);
+
+impl Upstreams {
+    /// The first, and the others.
+    pub fn split(&self) -> Option<(&UpstreamUrl, &[UpstreamUrl])> {
+        self.0.split_first()
+    }
+}
+
+impl From<UpstreamUrl> for Upstreams {
+    fn from(only: UpstreamUrl) -> Self {
+        Self(vec![only])
+    }
+}
+
+impl<'de> Deserialize<'de> for Upstreams {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMore;
+        impl<'de> Visitor<'de> for OneOrMore {
+            type Value = Vec<String>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an upstream or a list of upstreams")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Vec<String>, E> {
+                Ok(vec![text.to_owned()])
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
+                let mut all = Vec::new();
+                while let Some(text) = list.next_element()? {
+                    all.push(text);
+                }
+                Ok(all)
+            }
+        }
+        let texts = deserializer.deserialize_any(OneOrMore)?;
+        let parse = |text: &String| {
+            UpstreamUrl::from_str(text)
+                .map_err(|error| D::Error::custom(format_args!("\"{text}\": {error}")))
+        };
+        let all: Vec<_> = texts.iter().map(parse).collect::<Result<_, _>>()?;
+        if all.is_empty() {
+            return Err(D::Error::custom("the list of upstreams is empty"));
+        }
+        Ok(Self(all))
+    }
+}
+
+impl Serialize for Upstreams {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.as_slice() {
+            [only] => only.serialize(serializer),
+            all => all.serialize(serializer),
+        }
+    }
+}
+
+/// An address to redirect to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RedirectTarget(String);
+
+impl RedirectTarget {
+    /// As written in the file.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for RedirectTarget {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text(deserializer, |text| {
+            Redirect::new(text, 308).map(|_| Self(text.to_owned()))
+        })
+    }
+}
+
+impl Serialize for RedirectTarget {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// The status of a redirection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub struct RedirectStatus(u16);
+
+impl RedirectStatus {
+    /// The number.
+    pub fn get(self) -> u16 {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for RedirectStatus {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let status = u16::deserialize(deserializer)?;
+        Redirect::new("/", status).map_err(D::Error::custom)?;
+        Ok(Self(status))
+    }
+}
+
+/// Fields to set in responses; an empty value removes a field.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Fields(BTreeMap<String, String>);
+
+impl Fields {
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        (self.0.iter()).map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = Self(BTreeMap::deserialize(deserializer)?);
+        ResponseFields::new(fields.iter()).map_err(D::Error::custom)?;
+        Ok(fields)
+    }
+}
+
+/// Path and query of a health check.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CheckPath(PathAndQuery);
+
+impl CheckPath {
+    /// The value.
+    pub fn get(&self) -> &PathAndQuery {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for CheckPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text(deserializer, |text| match text.parse() {
+            Ok(path) if text.starts_with('/') => Ok(Self(path)),
+            _ => Err("a path was expected, such as /health"),
+        })
+    }
+}
+
+impl Serialize for CheckPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.as_str())
     }
 }
 
