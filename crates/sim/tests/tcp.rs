@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use swiftwater_sim::tcp::{
     Acknowledgement, DELAYED_ACK, INITIAL_TIMEOUT, MAX_SACK_BLOCKS, MAX_TIMEOUT, MIN_TIMEOUT, MSS,
-    QUICK_ACKS, Receiver, RetransmissionTimeout, Segment,
+    QUICK_ACKS, Rack, Receiver, RetransmissionTimeout, Scoreboard, Segment,
 };
 use swiftwater_units::Instant;
 
@@ -160,5 +160,117 @@ proptest! {
                 read = expected;
             }
         }
+    }
+}
+
+fn millis(count: u64) -> Instant {
+    START + Duration::from_millis(count)
+}
+
+fn sacked(blocks: &[u64]) -> Acknowledgement {
+    let blocks = blocks.iter().map(|number| segment(*number)).collect();
+    Acknowledgement {
+        next: 0,
+        window: 1 << 20,
+        blocks,
+    }
+}
+
+/// Five segments sent a millisecond apart.
+fn five_sent() -> Scoreboard {
+    let mut scoreboard = Scoreboard::new();
+    for number in 0..5 {
+        assert_eq!(scoreboard.send_new(millis(number), MSS), segment(number));
+    }
+    scoreboard
+}
+
+#[test]
+fn three_segments_beyond_a_hole_make_it_lost_and_it_is_sent_again_once() {
+    let (mut scoreboard, mut rack) = (five_sent(), Rack::new());
+    let arrived = scoreboard.on_ack(&sacked(&[2, 3, 4]));
+    assert_eq!(arrived.len(), 3);
+    rack.on_arrived(millis(104), &arrived);
+    let srtt = Duration::from_millis(100);
+    assert_eq!(rack.detect(millis(104), &mut scoreboard, srtt, false), None);
+    assert_eq!(scoreboard.in_flight(), 0);
+    assert_eq!(scoreboard.retransmit(millis(104)), Some(segment(0)));
+    assert_eq!(scoreboard.retransmit(millis(104)), Some(segment(1)));
+    assert_eq!(scoreboard.retransmit(millis(104)), None);
+    assert_eq!(scoreboard.in_flight(), 2 * MSS);
+}
+
+#[test]
+fn a_single_segment_beyond_a_hole_leaves_time_for_reordering() {
+    let (mut scoreboard, mut rack) = (five_sent(), Rack::new());
+    let srtt = Duration::from_millis(100);
+    let arrived = scoreboard.on_ack(&sacked(&[1]));
+    rack.on_arrived(millis(101), &arrived);
+    let again = rack
+        .detect(millis(101), &mut scoreboard, srtt, false)
+        .unwrap();
+    assert_eq!(again, millis(125));
+    assert_eq!(scoreboard.retransmit(millis(101)), None);
+    rack.detect(again, &mut scoreboard, srtt, false);
+    assert_eq!(scoreboard.retransmit(again), Some(segment(0)));
+}
+
+#[test]
+fn a_late_original_is_reordering_and_a_late_retransmission_is_not() {
+    for does_retransmit in [false, true] {
+        let (mut scoreboard, mut rack) = (five_sent(), Rack::new());
+        rack.on_arrived(millis(104), &scoreboard.on_ack(&sacked(&[2, 3, 4])));
+        if does_retransmit {
+            rack.detect(
+                millis(104),
+                &mut scoreboard,
+                Duration::from_millis(100),
+                false,
+            );
+            scoreboard.retransmit(millis(104));
+        }
+        rack.on_arrived(millis(205), &scoreboard.on_ack(&sacked(&[0])));
+        assert_eq!(rack.has_reordering(), !does_retransmit);
+    }
+}
+
+proptest! {
+    #[test]
+    fn loss_duplicates_and_reordering_leave_no_byte_behind(
+        fates in prop::collection::vec((0_u8..10, 0_u64..30), 400),
+    ) {
+        const SEGMENTS: u64 = 60;
+        let (mut scoreboard, mut rack, mut receiver) =
+            (Scoreboard::new(), Rack::new(), Receiver::new(1 << 20));
+        let mut fates = fates.into_iter().chain(std::iter::repeat((9, 0)));
+        let mut flying: Vec<(Instant, std::ops::Range<u64>)> = Vec::new();
+        let mut at = 0;
+        while scoreboard.sent() < SEGMENTS * MSS || receiver.acknowledge().next < SEGMENTS * MSS {
+            at += 1;
+            prop_assert!(at < 100_000, "no progress");
+            let now = millis(at);
+            let payload = scoreboard.retransmit(now).or_else(|| {
+                (scoreboard.sent() < SEGMENTS * MSS).then(|| scoreboard.send_new(now, MSS))
+            });
+            if let Some(payload) = payload {
+                let (fate, extra) = fates.next().unwrap();
+                let copies = match fate { 0 | 1 => 0, 2 => 2, _ => 1 };
+                for copy in 0..copies {
+                    flying.push((millis(at + 20 + extra + copy), payload.clone()));
+                }
+            } else if flying.is_empty() {
+                scoreboard.mark_all_lost();
+            }
+            let (due, later) = flying.into_iter().partition(|(arrives, _)| *arrives <= now);
+            flying = later;
+            for (_, payload) in due {
+                receiver.on_payload(now, payload);
+                let arrived = scoreboard.on_ack(&receiver.acknowledge());
+                rack.on_arrived(now, &arrived);
+            }
+            rack.detect(now, &mut scoreboard, Duration::from_millis(30), false);
+        }
+        prop_assert_eq!(receiver.read(START), 0..SEGMENTS * MSS);
+        prop_assert_eq!(scoreboard.in_flight(), 0);
     }
 }
