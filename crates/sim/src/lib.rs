@@ -12,6 +12,7 @@
 //! - [`Pair`]: a client and a server over two links, for protocol tests.
 //! - [`Dumbbell`]: flows that share a bottleneck, for experiments on congestion control.
 //! - [`Application`]: the interface of programs on hosts; [`apps`] has the usual ones.
+//! - [`tcp`]: parts of a TCP endpoint modelled on the kernel, not yet attached to a network.
 //!
 //! ```
 //! use std::time::Duration;
@@ -53,6 +54,7 @@ mod report;
 mod routes;
 mod seed;
 mod tap;
+pub mod tcp;
 mod totals;
 
 pub use application::{Application, HostContext, Idle};

@@ -1,0 +1,146 @@
+//! The receiving half: delivery in order, SACK blocks, the window and when to acknowledge.
+//!
+//! Bytes beyond a hole stay here until the hole is filled: that is head-of-line blocking. Only
+//! offsets are kept, no contents.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use swiftwater_units::Instant;
+
+use super::segment::{Acknowledgement, MAX_SACK_BLOCKS, MSS};
+
+/// How long the acknowledgement of a single segment may wait (`TCP_DELACK_MIN`).
+pub const DELAYED_ACK: Duration = Duration::from_millis(40);
+/// Segments at the start of a connection that are acknowledged at once (`TCP_MAX_QUICKACKS`).
+pub const QUICK_ACKS: u32 = 16;
+
+/// Receives one direction of a connection.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    next: u64,
+    read: u64,
+    capacity: u64,
+    /// Disjoint ranges beyond `next` that touch neither it nor each other, latest first.
+    beyond: Vec<Range<u64>>,
+    duplicate: Option<Range<u64>>,
+    unacknowledged: u64,
+    quick_acks: u32,
+    ack_at: Option<Instant>,
+}
+
+impl Receiver {
+    /// A receiver with a buffer of `capacity` bytes, in quick-ACK mode.
+    pub fn new(capacity: u64) -> Self {
+        Self {
+            next: 0,
+            read: 0,
+            capacity,
+            beyond: Vec::new(),
+            duplicate: None,
+            unacknowledged: 0,
+            quick_acks: QUICK_ACKS,
+            ack_at: None,
+        }
+    }
+
+    /// Takes the payload of a segment. Bytes beyond the window are dropped, and an empty payload is
+    /// ignored.
+    pub fn on_payload(&mut self, now: Instant, payload: Range<u64>) {
+        if payload.is_empty() {
+            return;
+        }
+        let end = payload.end.min(self.read.saturating_add(self.capacity));
+        let is_known = payload.end <= self.next
+            || self
+                .beyond
+                .iter()
+                .any(|block| block.start <= payload.start && payload.end <= block.end);
+        if is_known {
+            self.duplicate = Some(payload);
+            self.ack_at = Some(now);
+            return;
+        }
+        if payload.start >= end {
+            self.ack_at = Some(now);
+            return;
+        }
+        let had_hole = !self.beyond.is_empty();
+        if payload.start > self.next {
+            self.keep(payload.start..end);
+        } else {
+            if payload.start < self.next {
+                self.duplicate = Some(payload.start..self.next);
+            }
+            let before = self.next;
+            self.next = end.max(before);
+            self.advance();
+            self.unacknowledged += self.next - before;
+        }
+        let at_once = had_hole
+            || !self.beyond.is_empty()
+            || self.duplicate.is_some()
+            || self.quick_acks > 0
+            || self.unacknowledged > MSS;
+        self.quick_acks = self.quick_acks.saturating_sub(1);
+        let due = if at_once { now } else { now + DELAYED_ACK };
+        self.ack_at = Some(self.ack_at.map_or(due, |at| at.min(due)));
+    }
+
+    /// When an acknowledgement has to be sent; absent when none is owed.
+    pub fn next_timer(&self) -> Option<Instant> {
+        self.ack_at
+    }
+
+    /// The acknowledgement that is due at `now`, if one is.
+    pub fn poll_ack(&mut self, now: Instant) -> Option<Acknowledgement> {
+        self.ack_at.filter(|at| *at <= now)?;
+        Some(self.acknowledge())
+    }
+
+    /// An acknowledgement to send with data; one that was owed no longer is.
+    pub fn acknowledge(&mut self) -> Acknowledgement {
+        self.ack_at = None;
+        self.unacknowledged = 0;
+        let blocks = self.duplicate.take().into_iter();
+        Acknowledgement {
+            next: self.next,
+            window: self.read + self.capacity - self.next,
+            blocks: blocks
+                .chain(self.beyond.iter().cloned())
+                .take(MAX_SACK_BLOCKS)
+                .collect(),
+        }
+    }
+
+    /// Takes all bytes that arrived in order out of the buffer, and returns their offsets.
+    pub fn read(&mut self, now: Instant) -> Range<u64> {
+        let was_closed = self.next == self.read + self.capacity;
+        let bytes = self.read..self.next;
+        self.read = self.next;
+        if was_closed && !bytes.is_empty() {
+            // The sender waits for the window to open.
+            self.ack_at = Some(now);
+        }
+        bytes
+    }
+
+    fn keep(&mut self, mut block: Range<u64>) {
+        self.beyond.retain(|other| {
+            let touches = other.start <= block.end && block.start <= other.end;
+            if touches {
+                block = block.start.min(other.start)..block.end.max(other.end);
+            }
+            !touches
+        });
+        self.beyond.insert(0, block);
+    }
+
+    /// Moves `next` over the blocks it reaches.
+    fn advance(&mut self) {
+        while let Some(at) = self.beyond.iter().position(|b| b.start <= self.next) {
+            let block = self.beyond.remove(at);
+            self.next = self.next.max(block.end);
+        }
+    }
+}
