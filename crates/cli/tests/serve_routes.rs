@@ -132,13 +132,13 @@ fn an_upstream_that_is_down_is_left_out() {
 #[test]
 fn plain_http_is_redirected_to_https() {
     let certificate = certificate();
-    let port = closed().port();
     let config = format!(
-        "{CERTIFICATE}[http]\nlisten = \"127.0.0.1:{port}\"\n[log]\naccess = \"access.log\"\nformat = \"combined\"\n\
+        "{CERTIFICATE}[http]\nlisten = \"127.0.0.1:0\"\n[log]\naccess = \"access.log\"\nformat = \"combined\"\n\
          [[site]]\n[[site.route]]\ndirectory = \"files\"\n"
     );
-    let server = Operated::start(&config, &[("files/a", "text")], &[&certificate]);
-    let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut server = Operated::start(&config, &[("files/a", "text")], &[&certificate]);
+    let event = server.event("redirections");
+    let mut socket = TcpStream::connect(event["address"].as_str().unwrap()).unwrap();
     let request = "GET /a?b HTTP/1.1\r\nhost: site.example:80\r\nuser-agent: \"me\"\r\nconnection: close\r\n\r\n";
     socket.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();

@@ -171,15 +171,14 @@ impl Described<'_> {
             number: first_number,
             time: 0,
         };
-        let header = match first(templates, |it| it.initialization.as_deref()) {
-            Some(text) => Some(Resource {
+        let header = if let Some(text) = first(templates, |it| it.initialization.as_deref()) {
+            Some(Resource {
                 url: self.url.join(&Template::parse(text)?.fill(&values))?,
                 range: None,
-            }),
-            None => {
-                let header = first(templates, |it| it.Initialization.as_ref());
-                header.map(|header| self.header(header)).transpose()?
-            }
+            })
+        } else {
+            let header = first(templates, |it| it.Initialization.as_ref());
+            header.map(|header| self.header(header)).transpose()?
         };
         let count = count.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
         let mut segments = Vec::new();

@@ -63,14 +63,13 @@ fn from_timeline(
         time = run.t.unwrap_or(time);
         // A negative count means up to the next run or the period's end.
         let next = timeline.segments.get(index + 1).and_then(|next| next.t);
-        let more = match run.r.unwrap_or(0) {
-            more @ 0.. => more.unsigned_abs(),
-            _ => {
-                let until = next.or_else(|| end(span));
-                let until = until.ok_or(PresentationError::Duration(spans.len()))?;
-                let length = until.saturating_sub(time);
-                length.div_ceil(run.d.max(1)).saturating_sub(1)
-            }
+        let more = if let Ok(more) = u64::try_from(run.r.unwrap_or(0)) {
+            more
+        } else {
+            let until = next.or_else(|| end(span));
+            let until = until.ok_or(PresentationError::Duration(spans.len()))?;
+            let length = until.saturating_sub(time);
+            length.div_ceil(run.d.max(1)).saturating_sub(1)
         };
         for _ in 0..=more {
             if spans.len() >= limit {
