@@ -12,8 +12,7 @@ mod support;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -22,9 +21,8 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use swiftwater::tls::rustls::ProtocolVersion;
 use swiftwater::tls::rustls::version::TLS12;
-use swiftwater::{Client, ClientError, DevCertificate, ReadError, ReadToEndError};
-use swiftwater_http::h3::Config;
-use swiftwater_http::udp::{ALPN_HTTP3, SendRequest};
+use swiftwater::{Client, DevCertificate, ReadError, ReadToEndError};
+use swiftwater_http::udp::SendRequest;
 use swiftwater_http::web::body::Body;
 use tempfile::TempDir;
 

@@ -1,5 +1,7 @@
 //! Minimal HTTP/1.1 over TLS: one request per connection.
 
+#![allow(dead_code, reason = "each test file uses a part of this")]
+
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
