@@ -5,7 +5,6 @@
 #![cfg(unix)]
 
 #[path = "support/https.rs"]
-#[allow(dead_code, reason = "a part of it is used")]
 mod https;
 mod support;
 
