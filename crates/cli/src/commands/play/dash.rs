@@ -26,6 +26,9 @@ use crate::url::Url;
 /// How many bytes at the beginning of a text are searched for the manifest's element.
 const PROLOG: usize = 4096;
 
+/// Most bytes of the addresses of all segments: a short manifest may stand for many long ones.
+const MAX_ADDRESSES: usize = 64 << 20;
+
 /// True if a text looks like a manifest.
 pub(super) fn is_manifest(text: &str) -> bool {
     let text = text.trim_start_matches('\u{feff}').trim_start();
@@ -52,6 +55,7 @@ pub(super) fn parse(url: &Url, text: &str) -> Result<Vec<Variant>, PresentationE
     let url = based(&based(url, &manifest.base_url)?, &period.BaseURL)?;
     let url = based(&url, &set.BaseURL)?;
     let end = end_of(&manifest, period);
+    let mut room = MAX_ADDRESSES;
     let mut all = Vec::new();
     for representation in &set.representations {
         let rate = representation.bandwidth.unwrap_or_default();
@@ -74,7 +78,7 @@ pub(super) fn parse(url: &Url, text: &str) -> Result<Vec<Variant>, PresentationE
                 rate: Bandwidth::from_bps(rate),
                 height: height.and_then(|height| u32::try_from(height).ok()),
             },
-            source: described.source()?,
+            source: described.source(&mut room)?,
         });
     }
     Variant::sorted(all)
@@ -124,8 +128,8 @@ struct Described<'a> {
 
 impl Described<'_> {
     /// A representation's own description comes before that of its set, and that before the period's (section
-    /// 5.3.9.1); templates inherit each attribute.
-    fn source(&self) -> Result<Source, PresentationError> {
+    /// 5.3.9.1); templates inherit each attribute. Addresses take their bytes of `room`.
+    fn source(&self, room: &mut usize) -> Result<Source, PresentationError> {
         let (period, set, own) = (self.period, self.set, self.representation);
         let templates = [
             &own.SegmentTemplate,
@@ -136,7 +140,7 @@ impl Described<'_> {
         let lists = [&own.SegmentList, &set.SegmentList, &period.SegmentList];
         let bases = [&own.SegmentBase, &set.SegmentBase, &period.SegmentBase];
         if !templates.is_empty() {
-            self.by_template(&templates).map(Source::Level)
+            self.by_template(&templates, room).map(Source::Level)
         } else if let Some(list) = lists.into_iter().flatten().next() {
             self.by_list(list).map(Source::Level)
         } else if let Some(base) = bases.into_iter().flatten().next() {
@@ -146,7 +150,11 @@ impl Described<'_> {
         }
     }
 
-    fn by_template(&self, templates: &[&SegmentTemplate]) -> Result<Level, PresentationError> {
+    fn by_template(
+        &self,
+        templates: &[&SegmentTemplate],
+        room: &mut usize,
+    ) -> Result<Level, PresentationError> {
         fn first<'a, T>(
             templates: &[&'a SegmentTemplate],
             get: impl Fn(&'a SegmentTemplate) -> Option<T>,
@@ -164,7 +172,7 @@ impl Described<'_> {
         };
         let first_number = first(templates, |it| it.startNumber).unwrap_or(1);
         let last_number = first(templates, |it| it.endNumber);
-        let count = last_number.map(|last| (last + 1).saturating_sub(first_number));
+        let count = last_number.map(|last| last.saturating_add(1).saturating_sub(first_number));
         let mut values = Values {
             id: self.representation.id.as_deref().unwrap_or_default(),
             bandwidth: self.representation.bandwidth.unwrap_or_default(),
@@ -188,6 +196,8 @@ impl Described<'_> {
                 url: self.url.join(&media.fill(&values))?,
                 range: None,
             };
+            let left = room.checked_sub(resource.url.path().len());
+            *room = left.ok_or(PresentationError::TooManySegments)?;
             segments.push((resource, duration));
             values.number = values.number.saturating_add(1);
         }

@@ -93,7 +93,7 @@ pub(crate) enum PresentationError {
     NoVariants,
     #[error("the video has no segments")]
     NoSegments,
-    #[error("more than {MAX_SEGMENTS} segments")]
+    #[error("more than {MAX_SEGMENTS} segments, or too many with long addresses")]
     TooManySegments,
     #[error("the video is live; only complete videos can be played")]
     Live,

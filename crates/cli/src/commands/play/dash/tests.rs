@@ -188,6 +188,31 @@ fn a_timeline_without_bounds_ends() {
 }
 
 #[test]
+fn numbers_and_addresses_have_bounds() {
+    let of = |template: &str, duration: &str| {
+        let period = format!(
+            "<Period><AdaptationSet mimeType=\"video/mp4\"><SegmentTemplate {template} duration=\"1\"/>\
+             <Representation bandwidth=\"1\"/></AdaptationSet></Period>"
+        );
+        variants(&manifest(
+            &format!("mediaPresentationDuration=\"{duration}\""),
+            &period,
+        ))
+    };
+    let last = u64::MAX;
+    let numbers = format!("media=\"$Number$\" startNumber=\"{last}\" endNumber=\"{last}\"");
+    assert!(matches!(
+        of(&numbers, "PT5S"),
+        Err(PresentationError::NoSegments)
+    ));
+    let long = "a".repeat(1_000);
+    let short = of(&format!("media=\"{long}$Number$\""), "PT1000S").unwrap();
+    assert_eq!(level(&short[0]).segments.len(), 1_000);
+    let many = of(&format!("media=\"{long}$Number$\""), "PT100000S");
+    assert!(matches!(many, Err(PresentationError::TooManySegments)));
+}
+
+#[test]
 fn segments_of_all_bitrates_become_a_video() {
     let period = "<Period><AdaptationSet mimeType=\"video/mp4\">\
         <SegmentTemplate media=\"$RepresentationID$-$Number$\" duration=\"2\"/>\
