@@ -101,29 +101,43 @@ impl Shared {
 
     async fn forward(&self, request: Request<Body>) -> Response<Body> {
         let order = self.order(Instant::now());
-        let (parts, body) = request.into_parts();
+        let (head, body) = request.into_parts();
         let is_empty = body.is_end_stream();
-        let mut body = Some(body);
+        let is_idempotent = head.method.is_idempotent();
+        let mut request = Some(Request::from_parts(head, body));
         let mut attempts = order.iter().take(MAX_ATTEMPTS).peekable();
-        while let Some(member) = attempts.next() {
-            let body = body.take().unwrap_or_default();
-            let request = Request::from_parts(parts.clone(), body);
-            match member.send(request).await {
+        while let (Some(member), Some(now)) = (attempts.next(), request.take()) {
+            // Kept for another attempt.
+            if is_empty && attempts.peek().is_some() {
+                request = Some(empty_like(&now));
+            }
+            match member.send(now).await {
                 Ok(response) => return response,
                 Err(error) => {
-                    let may_repeat = is_empty
-                        && (parts.method.is_idempotent() || error.is_before_request())
-                        && error.is_of_upstream();
-                    if !may_repeat || attempts.peek().is_none() {
+                    let may_repeat = (is_idempotent || error.is_before_request())
+                        && error.is_of_upstream()
+                        && request.is_some();
+                    if !may_repeat {
                         return member.proxy.answer(&error);
                     }
                     member.proxy.report(&error, "another upstream is tried");
                 }
             }
         }
-        // There is at least one upstream.
+        // There is at least one upstream, and the last attempt returns.
         self.members[0].proxy.answer(&ProxyError::Busy)
     }
+}
+
+/// A request with the same head and no content.
+fn empty_like(request: &Request<Body>) -> Request<Body> {
+    let mut again = Request::new(Body::empty());
+    *again.method_mut() = request.method().clone();
+    *again.uri_mut() = request.uri().clone();
+    *again.version_mut() = request.version();
+    *again.headers_mut() = request.headers().clone();
+    *again.extensions_mut() = request.extensions().clone();
+    again
 }
 
 impl Member {
