@@ -238,6 +238,10 @@ fn routes_must_make_sense() {
             "health_path",
         ),
         ("upstream = \"http://b/\"\nhealth_path = \"a\"", "path"),
+        (
+            "upstream = \"http://b/\"\nhealth_path = \"/\"\nhealth_interval = \"0s\"",
+            "longer",
+        ),
         ("directory = \"a\"\nheaders = { \"a b\" = \"c\" }", "name"),
         (
             "directory = \"a\"\nheaders = { Content-Length = \"1\" }",

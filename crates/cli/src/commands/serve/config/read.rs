@@ -160,6 +160,9 @@ fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
             {
                 "health_interval needs a health_path"
             }
+            [false, true, false] if route.health_interval.is_some_and(|it| it.0.is_zero()) => {
+                "health_interval must be longer than nothing"
+            }
             [true, false, false] | [false, true, false] | [false, false, true] => continue,
             _ => "a route needs either a directory, an upstream or a redirect",
         };
