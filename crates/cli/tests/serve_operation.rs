@@ -10,8 +10,7 @@ mod operated;
 mod support;
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -246,29 +245,9 @@ async fn counts_are_scraped() {
     assert!(packets.unwrap().parse::<u64>().unwrap() > 3);
 }
 
-/// Answers each request with its first line and its host.
+/// Answers each request with its first line.
 fn upstream() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut head = Vec::new();
-            let mut byte = [0];
-            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
-                head.push(byte[0]);
-            }
-            let head = String::from_utf8(head).unwrap();
-            let first = head.lines().next().unwrap_or_default();
-            let text = format!("upstream {first}");
-            let length = text.len();
-            let answer = format!(
-                "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nlocation: /there\r\nconnection: close\r\n\r\n{text}"
-            );
-            let _ = stream.write_all(answer.as_bytes());
-        }
-    });
-    address
+    operated::upstream(|first| ("location: /there".to_owned(), format!("upstream {first}")))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

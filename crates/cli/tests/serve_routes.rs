@@ -13,7 +13,6 @@ mod support;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::thread;
 
 use swiftwater::DevCertificate;
 
@@ -40,24 +39,7 @@ fn field(head: &str, name: &str) -> Option<String> {
 
 /// Answers each request with its name.
 fn upstream(name: &'static str) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut head = Vec::new();
-            let mut byte = [0];
-            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
-                head.push(byte[0]);
-            }
-            let length = name.len();
-            let answer = format!(
-                "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nserver: {name}\r\nconnection: close\r\n\r\n{name}"
-            );
-            let _ = stream.write_all(answer.as_bytes());
-        }
-    });
-    address
+    operated::upstream(move |_| (format!("server: {name}"), name.to_owned()))
 }
 
 /// An address where nothing listens.

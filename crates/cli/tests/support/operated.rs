@@ -3,9 +3,11 @@
 #![allow(dead_code, reason = "each test file uses a part of this")]
 
 use std::fs;
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
 
 use serde_json::Value;
 use swiftwater::{Client, ClientError, DevCertificate};
@@ -82,7 +84,7 @@ impl Operated {
         }
     }
 
-    /// Tells the server to read its configuration again, and waits until it has tried.
+    /// Makes the server read its configuration again, and waits until it has tried.
     pub(crate) fn hang_up(&mut self, kind: &str) -> Value {
         let pid = self.server().id().to_string();
         let kill = Command::new("kill").args(["-HUP", &pid]).status();
@@ -111,4 +113,28 @@ impl Operated {
         assert_eq!(code, Some(0));
         self.home
     }
+}
+
+/// An HTTP/1.1 server without TLS: a further field and the content of each response, by the request's first line.
+pub(crate) fn upstream(answer: impl Fn(&str) -> (String, String) + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8(head).unwrap();
+            let (field, text) = answer(head.lines().next().unwrap_or_default());
+            let length = text.len();
+            let response = format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n{field}\r\nconnection: close\r\n\r\n{text}"
+            );
+            let _ = stream.write_all(response.as_bytes());
+        }
+    });
+    address
 }
