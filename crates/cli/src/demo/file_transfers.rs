@@ -21,6 +21,7 @@ use crate::hq;
 use crate::hq::client::fetch;
 use crate::hq::service::serve_connection;
 use crate::identity::Identity;
+use crate::part_file::PartFile;
 use crate::perf::report::retransmitted_share;
 use crate::progress::{Bar, Progress};
 use crate::transport::{
@@ -136,7 +137,8 @@ impl Set {
         bar.say("");
         let arrived = stage.files.arrivals(self.preset.slug())?.join(source.name);
         let path = format!("/{}", source.name);
-        let fetched = fetch(&connection, &path, &arrived, true, |bytes| {
+        let part = PartFile::create(&arrived, true)?;
+        let fetched = fetch(&connection, &path, part, |bytes| {
             bar.advance(bytes);
         })
         .await;

@@ -1,6 +1,5 @@
 //! The client's side of `hq-interop`: one request, whose response is written to a file.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use swiftwater::{Connection, ReadError, SendStream, WriteError};
@@ -27,17 +26,15 @@ pub struct Fetched {
     pub elapsed: Duration,
 }
 
-/// Requests `path` (percent-encoded) and writes the answer to `target`, which gets its name only
-/// when the file is complete. `progress` is called with the number of bytes of each step.
+/// Requests `path` (percent-encoded) and writes the answer to `part`, which gets its name only when
+/// the file is complete. `progress` is called with the number of bytes of each step.
 pub async fn fetch(
     connection: &Connection,
     path: &str,
-    target: &Path,
-    overwrite: bool,
+    mut part: PartFile,
     mut progress: impl FnMut(u64),
 ) -> Result<Fetched, Failure> {
     let start = Instant::now();
-    let mut part = PartFile::create(target, overwrite)?;
     // Other tasks create their files meanwhile, so that requests are sent together.
     task::yield_now().await;
     let (mut send, mut recv) = connection

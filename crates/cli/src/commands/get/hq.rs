@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
+use std::iter;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::hq::client::{Fetched, fetch};
 use crate::migrate::{MigrateAfter, Odometer, migrate};
 use crate::multipath::PathManagers;
 use crate::output;
+use crate::part_file::PartFile;
 use crate::progress::Progress;
 use crate::runtime::{interrupted, stop_requested};
 use crate::stats::{PathRow, path_rows};
@@ -80,6 +82,9 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
     hang_up(&client, CloseReason::Done).await;
     summary.finish(elapsed)
 }
+
+/// The part file of a download, or why there is none, if it was created before its connection.
+type CreatedBefore = Option<Result<PartFile, Failure>>;
 
 /// The result.
 struct HqOutcome {
@@ -177,6 +182,18 @@ async fn visit(client: &Client, downloads: Vec<Download>, context: &HqContext, e
     let Some(Download { url, .. }) = downloads.first() else {
         return;
     };
+    // A request that waits for the disk may leave only after the handshake: with early data, files are
+    // created before the connection.
+    let created = if early {
+        context.slots.available_permits()
+    } else {
+        0
+    };
+    let parts: Vec<_> = downloads
+        .iter()
+        .take(created)
+        .map(|download| create(download, context))
+        .collect();
     let connected = if early {
         connect_early(client, url.host(), url.port()).await
     } else {
@@ -195,8 +212,19 @@ async fn visit(client: &Client, downloads: Vec<Download>, context: &HqContext, e
                 let _ = context.results.send(outcome).await;
             }
         }
-        Ok(connection) => download_all(client, &connection, downloads, context, early).await,
+        Ok(connection) => {
+            let parts = parts
+                .into_iter()
+                .map(Some)
+                .chain(iter::repeat_with(|| None));
+            let downloads = downloads.into_iter().zip(parts).collect();
+            download_all(client, &connection, downloads, context, early).await;
+        }
     }
+}
+
+fn create(download: &Download, context: &HqContext) -> Result<PartFile, Failure> {
+    Ok(PartFile::create(&download.target, context.overwrite)?)
 }
 
 /// Moves the connection to another address in the background, if that was asked for.
@@ -225,7 +253,7 @@ fn start_moving(
 async fn download_all(
     client: &Client,
     connection: &Connection,
-    downloads: Vec<Download>,
+    downloads: Vec<(Download, CreatedBefore)>,
     context: &HqContext,
     early: bool,
 ) {
@@ -234,18 +262,19 @@ async fn download_all(
     }
     let odometer = Odometer::new(context.migrate.map_or(u64::MAX, |plan| plan.bytes));
     let mut mover = start_moving(client, connection, context, &odometer);
-    let start = |download| {
+    let start = |(download, part)| {
         let odometer = Arc::clone(&odometer);
         Box::pin(download_one(
             connection.clone(),
             download,
+            part,
             context.clone(),
             odometer,
         ))
     };
     let mut tasks: Vec<_> = downloads.into_iter().map(start).collect();
     if early {
-        // All files are created, then all requests are sent at once and share packets: no rate is
+        // All downloads begin, then all requests are sent at once and share packets: no rate is
         // measured yet, and many small packets overflow queues that few large ones don't.
         advance(&mut tasks).await;
         advance(&mut tasks).await;
@@ -296,6 +325,7 @@ fn early_data_text(outcome: Option<EarlyDataOutcome>) -> Option<&'static str> {
 async fn download_one(
     connection: Connection,
     download: Download,
+    part: CreatedBefore,
     context: HqContext,
     odometer: Arc<Odometer>,
 ) {
@@ -309,22 +339,19 @@ async fn download_one(
         .to_string_lossy();
     let bar = context.progress.transfer(&name, None);
     let path = download.url.path();
-    let fetched = fetch(
-        &connection,
-        path,
-        &download.target,
-        context.overwrite,
-        |bytes| {
+    let fetched = match part.unwrap_or_else(|| create(&download, &context)) {
+        Ok(part) => fetch(&connection, path, part, |bytes| {
             bar.advance(bytes);
             odometer.advance(bytes);
-        },
-    )
-    .await
-    .map_err(|failure| match failure.exit {
-        // These messages contain the file's name already.
-        Exit::LocalFile => failure,
-        _ => failure.context(&download.url),
-    });
+        })
+        .await
+        .map_err(|failure| match failure.exit {
+            // These messages contain the file's name already.
+            Exit::LocalFile => failure,
+            _ => failure.context(&download.url),
+        }),
+        Err(failure) => Err(failure),
+    };
     drop(bar);
     let visit = (context.again != Again::Stay).then(|| {
         let stats = connection.stats();
