@@ -9,6 +9,7 @@ mod live;
 mod player;
 mod request;
 mod stream;
+mod tcp_exchange;
 mod transfers;
 
 pub use bulk::{BulkReceiver, BulkSender, Received, RttSamples};
@@ -18,4 +19,5 @@ pub use live::{FRAME_INTERVAL, LiveServer, LiveViewer};
 pub use player::{Player, Viewing};
 pub use request::{Exchange, Requester, Responder};
 pub use stream::{Sink, Source};
+pub use tcp_exchange::{TcpExchange, TcpExchangeServer};
 pub use transfers::{Arrival, Transfer, TransferReceiver, TransferSender};

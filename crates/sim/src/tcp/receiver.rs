@@ -26,6 +26,10 @@ pub struct Receiver {
     duplicate: Option<Range<u64>>,
     unacknowledged: u64,
     quick_acks: u32,
+    /// Data went the other way soon after data arrived: an acknowledgement will likely go with data.
+    is_interactive: bool,
+    received_at: Option<Instant>,
+    delay: Duration,
     ack_at: Option<Instant>,
 }
 
@@ -40,8 +44,52 @@ impl Receiver {
             duplicate: None,
             unacknowledged: 0,
             quick_acks: QUICK_ACKS,
+            is_interactive: false,
+            received_at: None,
+            delay: DELAYED_ACK,
             ack_at: None,
         }
+    }
+
+    /// The same with another delay of the acknowledgement of a single segment.
+    #[must_use]
+    pub fn with_delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Data are sent the other way: if some arrived just before, acknowledgements are left to data from
+    /// now on.
+    pub fn on_data_sent(&mut self, now: Instant) {
+        let received = self.received_at;
+        self.is_interactive |= received.is_some_and(|at| now.saturating_since(at) < DELAYED_ACK);
+    }
+
+    /// Acknowledges at once again after a pause of more than the timeout of retransmission, when the
+    /// peer may have restarted from its initial window.
+    pub fn after_pause(&mut self, now: Instant, timeout: Duration) {
+        let received = self.received_at;
+        if received.is_some_and(|at| now.saturating_since(at) > timeout) {
+            self.quick_acks = QUICK_ACKS;
+        }
+    }
+
+    /// The application has read all, and the segment that came last had nothing behind it: it is
+    /// acknowledged now.
+    pub fn on_pushed(&mut self, now: Instant) {
+        if !self.is_interactive && self.unacknowledged > 0 {
+            self.ack_at = Some(now);
+        }
+    }
+
+    /// The next offset that is expected.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// End of the window: bytes from there on are dropped.
+    pub fn end(&self) -> u64 {
+        self.read.saturating_add(self.capacity)
     }
 
     /// Takes the payload of a segment. Bytes beyond the window are dropped, and an empty payload is
@@ -58,6 +106,8 @@ impl Receiver {
                 .any(|block| block.start <= payload.start && payload.end <= block.end);
         if is_known {
             self.duplicate = Some(payload);
+            self.quick_acks = QUICK_ACKS;
+            self.is_interactive = false;
             self.ack_at = Some(now);
             return;
         }
@@ -65,6 +115,7 @@ impl Receiver {
             self.ack_at = Some(now);
             return;
         }
+        self.received_at = Some(now);
         let had_hole = !self.beyond.is_empty();
         if payload.start > self.next {
             self.keep(payload.start..end);
@@ -80,10 +131,10 @@ impl Receiver {
         let at_once = had_hole
             || !self.beyond.is_empty()
             || self.duplicate.is_some()
-            || self.quick_acks > 0
+            || (self.quick_acks > 0 && !self.is_interactive)
             || self.unacknowledged > MSS;
         self.quick_acks = self.quick_acks.saturating_sub(1);
-        let due = if at_once { now } else { now + DELAYED_ACK };
+        let due = if at_once { now } else { now + self.delay };
         self.ack_at = Some(self.ack_at.map_or(due, |at| at.min(due)));
     }
 
@@ -115,9 +166,14 @@ impl Receiver {
 
     /// Takes all bytes that arrived in order out of the buffer, and returns their offsets.
     pub fn read(&mut self, now: Instant) -> Range<u64> {
+        self.read_up_to(now, u64::MAX)
+    }
+
+    /// As [`Receiver::read`], at most `max` bytes.
+    pub fn read_up_to(&mut self, now: Instant, max: u64) -> Range<u64> {
         let was_closed = self.next == self.read + self.capacity;
-        let bytes = self.read..self.next;
-        self.read = self.next;
+        let bytes = self.read..self.next.min(self.read.saturating_add(max));
+        self.read = bytes.end;
         if was_closed && !bytes.is_empty() {
             // The sender waits for the window to open.
             self.ack_at = Some(now);
