@@ -114,7 +114,7 @@ impl TcpTable {
         if let Some(connection) = config.and_then(|config| Connection::accept(now, config, data)) {
             return Some(self.insert(connection, interface, remote, port));
         }
-        if !Connection::is_reset(data) {
+        if Connection::calls_for_reset(data) {
             self.resets.push_back(key);
         }
         None

@@ -68,6 +68,7 @@ pub struct TcpExchange {
     connected: Option<Instant>,
     exchange: Exchange,
     error: Option<tcp::ConnectionError>,
+    keeps_open: bool,
 }
 
 impl TcpExchange {
@@ -96,7 +97,15 @@ impl TcpExchange {
                 verified: false,
             },
             error: None,
+            keeps_open: false,
         }
+    }
+
+    /// The same, but the connection stays open after the response.
+    #[must_use]
+    pub fn keep_open(mut self) -> Self {
+        self.keeps_open = true;
+        self
     }
 
     /// The connection, once opened.
@@ -140,7 +149,9 @@ impl TcpExchange {
         if self.received >= self.response_len {
             self.exchange.finish.get_or_insert(now);
             self.exchange.verified = self.intact && self.received == self.response_len;
-            connection.finish();
+            if !self.keeps_open {
+                connection.finish();
+            }
         }
     }
 }

@@ -83,6 +83,8 @@ pub struct Connection {
     recent: u32,
     last_acked: u64,
     owes_ack: bool,
+    /// Acknowledgements to send as they are: one for each segment that called for it at once.
+    acks: VecDeque<Acknowledgement>,
     aborts: bool,
     wants_room: bool,
     /// Both streams ended; repetitions of the peer's FIN are answered until then.
@@ -107,10 +109,10 @@ impl Connection {
         Some(connection)
     }
 
-    /// Whether a datagram is a reset, which is never answered.
-    pub fn is_reset(datagram: &[u8]) -> bool {
+    /// Whether a datagram is an intact segment that is answered with a reset if there is no connection.
+    pub fn calls_for_reset(datagram: &[u8]) -> bool {
         let segment = Segment::decode(datagram, Expected::default());
-        segment.is_some_and(|(segment, _)| segment.reset)
+        segment.is_some_and(|(segment, _)| !segment.reset)
     }
 
     fn new(config: &Config, is_client: bool, handshake: Handshake) -> Self {
@@ -129,6 +131,7 @@ impl Connection {
             recent: 0,
             last_acked: 0,
             owes_ack: false,
+            acks: VecDeque::new(),
             aborts: false,
             wants_room: false,
             linger_until: None,
@@ -174,12 +177,16 @@ impl Connection {
         self.outgoing.push(bytes);
         if let Some(sender) = &mut self.sender {
             sender.write(bytes.len() as u64);
+            sender.set_more_follows(false);
         }
     }
 
     /// Asks for [`Event::Writable`] when there is room.
     pub fn want_room(&mut self) {
         self.wants_room = true;
+        if let Some(sender) = &mut self.sender {
+            sender.set_more_follows(true);
+        }
     }
 
     /// Ends the own stream.
@@ -364,6 +371,7 @@ impl Connection {
                 self.receiver.on_pushed(now);
             }
         }
+        self.acks.extend(self.receiver.poll_ack(now));
     }
 
     fn close_if_done(&mut self, now: Instant) {
@@ -407,12 +415,16 @@ impl Connection {
         let Some(sender) = &mut self.sender else {
             return false;
         };
-        // A pure acknowledgement that is due at once leaves before data, as from the kernel's soft
-        // interrupt.
-        if self.owes_ack || self.receiver.next_timer().is_some_and(|at| at <= now) {
-            self.owes_ack = false;
+        // Acknowledgements that are due leave before data, as from the kernel's soft interrupt.
+        if let Some(ack) = self.acks.pop_front() {
             let next = sender.sent();
-            self.send(now, next..next, false, false, out);
+            self.send(now, next..next, (false, false), ack, out);
+            return true;
+        }
+        if self.owes_ack || self.receiver.next_timer().is_some_and(|at| at <= now) {
+            let next = sender.sent();
+            let ack = self.take_ack();
+            self.send(now, next..next, (false, false), ack, out);
             return true;
         }
         if let Some(range) = sender.poll(now) {
@@ -421,12 +433,14 @@ impl Connection {
             let push = range.end >= written;
             self.receiver.on_data_sent(now);
             let range = range.start..range.end.min(written);
-            self.send(now, range, fin, push, out);
+            let ack = self.take_ack();
+            self.send(now, range, (fin, push), ack, out);
             return true;
         }
         if sender.take_window_probe() {
             let at = sender.acked().saturating_sub(1);
-            self.send(now, at..at + 1, false, false, out);
+            let ack = self.take_ack();
+            self.send(now, at..at + 1, (false, false), ack, out);
             return true;
         }
         if self.wants_room && self.writable() > 0 {
@@ -437,19 +451,23 @@ impl Connection {
         false
     }
 
+    fn take_ack(&mut self) -> Acknowledgement {
+        self.owes_ack = false;
+        self.receiver.acknowledge()
+    }
+
     fn send(
         &mut self,
         now: Instant,
         range: Range<u64>,
-        fin: bool,
-        push: bool,
+        (fin, push): (bool, bool),
+        ack: Acknowledgement,
         out: &mut Vec<u8>,
     ) {
         let mut payload = Vec::with_capacity((range.end - range.start) as usize);
         self.outgoing.copy(range.clone(), &mut payload);
         // A probe of the window repeats a byte that is gone; the peer drops it.
         payload.resize((range.end - range.start) as usize, 0);
-        let ack = self.receiver.acknowledge();
         self.last_acked = ack.next;
         let segment = Segment {
             fin,

@@ -85,6 +85,8 @@ pub struct Sender {
     /// End of the bytes written, and whether FIN follows them.
     written: u64,
     finished: bool,
+    /// The application waits for room to write more: a segment that is not full waits, too.
+    more_follows: bool,
     /// Whether a lone segment probes the peer's window next.
     probes_window: bool,
     /// A probe that leaves whatever the window is.
@@ -133,6 +135,7 @@ impl Sender {
             stats: SenderStats::default(),
             written: 0,
             finished: false,
+            more_follows: false,
             probes_window: false,
             forced: None,
             last_sent: None,
@@ -146,6 +149,11 @@ impl Sender {
     /// The application wrote `bytes` more.
     pub fn write(&mut self, bytes: u64) {
         self.written += bytes;
+    }
+
+    /// Whether the application has more to write and waits for room (`MSG_MORE`).
+    pub fn set_more_follows(&mut self, more_follows: bool) {
+        self.more_follows = more_follows;
     }
 
     /// The application writes nothing more: FIN follows.
@@ -264,7 +272,8 @@ impl Sender {
         let is_last = sent + data == self.written;
         let bytes = data + u64::from(self.finished && is_last && sent <= self.written);
         let fits = sent + data <= self.permitted;
-        (bytes > 0 && fits).then_some(bytes)
+        let waits = self.more_follows && data < MSS && !self.finished;
+        (bytes > 0 && fits && !waits).then_some(bytes)
     }
 
     fn send_new(&mut self, now: Instant) -> Option<Range<u64>> {

@@ -1,0 +1,88 @@
+//! A transfer by the kernel's TCP over the relay of IP packets.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, SockRef, Socket, Type};
+use swiftwater_net::relay::tun::{Site, TunRelay, TunRelayConfig};
+
+use crate::Outcome;
+use crate::cells::{Cell, REQUEST};
+
+/// Settings of each namespace: windows that never limit, and nothing remembered between connections.
+const SETTINGS: [(&str, &str); 3] = [
+    ("tcp_rmem", "4096 16777216 67108864"),
+    ("tcp_wmem", "4096 16777216 67108864"),
+    ("tcp_no_metrics_save", "1"),
+];
+
+/// A transfer is given up after this.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Time from the SYN to the last byte, milliseconds.
+pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<f64> {
+    let link = cell.link(0);
+    let relay = TunRelay::start(&TunRelayConfig {
+        up: link.clone(),
+        down: link,
+        seed,
+    })?;
+    for site in [relay.client(), relay.server()] {
+        at(site, set_up)??;
+    }
+    let address = SocketAddr::from((relay.server().address(), 0));
+    let listener = at(relay.server(), move || TcpListener::bind(address))??;
+    SockRef::from(&listener).set_tcp_congestion(b"cubic")?;
+    let server = listener.local_addr()?;
+    let bytes = cell.bytes as usize;
+    let serving = thread::spawn(move || serve(&listener, bytes));
+    let took = at(relay.client(), move || fetch(server, bytes))??;
+    // Without a reader the server's connection is reset, and its thread ends.
+    drop(relay);
+    serving.join().map_err(|_| "the server failed")?.ok();
+    Ok(took.as_secs_f64() * 1e3)
+}
+
+fn at<T: Send + 'static>(site: &Site, work: impl FnOnce() -> T + Send + 'static) -> Outcome<T> {
+    let thread = site.spawn("tcp-fidelity", work)?;
+    Ok(thread.join().map_err(|_| "a thread at a site failed")??)
+}
+
+/// Settings of the namespace that the calling thread is in.
+fn set_up() -> io::Result<()> {
+    for (name, value) in SETTINGS {
+        fs::write(format!("/proc/sys/net/ipv4/{name}"), value)?;
+    }
+    Ok(())
+}
+
+fn serve(listener: &TcpListener, bytes: usize) -> io::Result<()> {
+    let (mut stream, _) = listener.accept()?;
+    stream.set_nodelay(true)?;
+    let mut request = vec![0; REQUEST as usize + 16];
+    stream.read_exact(&mut request)?;
+    stream.write_all(&vec![7; bytes])
+}
+
+fn fetch(server: SocketAddr, bytes: usize) -> io::Result<Duration> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_tcp_congestion(b"cubic")?;
+    let begin = Instant::now();
+    socket.connect(&server.into())?;
+    let mut stream = TcpStream::from(socket);
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.write_all(&vec![7; REQUEST as usize + 16])?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut received = 0;
+    while received < bytes {
+        match stream.read(&mut buffer)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => received += read,
+        }
+    }
+    Ok(begin.elapsed())
+}

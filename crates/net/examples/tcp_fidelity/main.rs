@@ -1,0 +1,152 @@
+//! The simulated TCP beside the kernel's own on the same emulated links: mean times from the beginning
+//! of the handshake to the last byte of a response.
+//!
+//! ```sh
+//! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- RESULTS [REPEATS] [AT_ONCE]
+//! ```
+//!
+//! `RESULTS` is a file to which the kernel's times are appended; what is in it is not measured again, so
+//! that the simulator can be changed and compared anew. Repeat *n* has the same seed on both sides: the
+//! *n*-th packet on a link is lost in both or in none, as long as both send the same. Needs Linux, root
+//! and `/dev/net/tun`; without them only what the file has is compared.
+
+mod cells;
+mod kernel;
+mod results;
+mod simulated;
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Mutex;
+use std::thread;
+
+use cells::{Cell, cells};
+use results::Results;
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [file, rest @ ..] = &arguments[..] else {
+        return Err("RESULTS [REPEATS] [AT_ONCE]".into());
+    };
+    let number = |at: usize, default: u64| -> Outcome<u64> {
+        Ok(rest.get(at).map_or(Ok(default), |text| text.parse())?)
+    };
+    let (repeats, at_once) = (number(0, 30)?, number(1, 6)?);
+    let results = Mutex::new(Results::open(Path::new(file))?);
+    if let Err(error) = measure(&results, repeats, at_once) {
+        eprintln!("the kernel is not measured: {error}");
+    }
+    let results = results.into_inner().map_err(|_| "a thread failed")?;
+    report(&results)
+}
+
+/// Runs what is not in the file yet.
+fn measure(results: &Mutex<Results>, repeats: u64, at_once: u64) -> Outcome<()> {
+    let mut missing = VecDeque::new();
+    for seed in 1..=repeats {
+        for cell in cells() {
+            let known = results.lock().map_err(|_| "a thread failed")?;
+            // Without loss every repeat is the same.
+            if known.time(&cell, seed).is_none() && (cell.loss > 0.0 || seed <= 5) {
+                missing.push_back((cell, seed));
+            }
+        }
+    }
+    let missing = Mutex::new(missing);
+    let work = || -> Outcome<()> {
+        loop {
+            let next = missing.lock().map_err(|_| "a thread failed")?.pop_front();
+            let Some((cell, seed)) = next else {
+                return Ok(());
+            };
+            let took = kernel::run(&cell, seed)?;
+            let mut results = results.lock().map_err(|_| "a thread failed")?;
+            results.add(&cell, seed, took)?;
+        }
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            thread.join().map_err(|_| "a thread failed")??;
+        }
+        Ok(())
+    })
+}
+
+struct Row {
+    cell: Cell,
+    repeats: usize,
+    kernel: f64,
+    simulated: f64,
+    /// Standard error of the mean difference, as a share of the kernel's mean.
+    error: f64,
+}
+
+impl Row {
+    fn ratio(&self) -> f64 {
+        self.simulated / self.kernel
+    }
+}
+
+/// Prints the table, the greatest differences first.
+fn report(results: &Results) -> Outcome<()> {
+    let mut rows = Vec::new();
+    for cell in cells() {
+        let times = results.of(&cell);
+        if times.is_empty() {
+            continue;
+        }
+        let mut pairs = Vec::new();
+        for (seed, kernel) in times {
+            pairs.push((kernel, simulated::run(&cell, seed)?));
+        }
+        rows.push(summary(cell, &pairs));
+    }
+    rows.sort_by(|a, b| deviation(b).total_cmp(&deviation(a)));
+    let within = rows.iter().filter(|row| deviation(row) <= 0.1).count();
+    println!("{within} of {} cells within 10 %\n", rows.len());
+    println!("| RTT | loss | rate | response | repeats | kernel, ms | simulated, ms | ratio |");
+    println!("|---:|---:|---:|---:|---:|---:|---:|---:|");
+    for row in rows {
+        let Cell {
+            rtt_ms,
+            loss,
+            mbps,
+            bytes,
+        } = row.cell;
+        println!(
+            "| {rtt_ms} ms | {} % | {mbps} Mbit/s | {} kB | {} | {:.0} | {:.0} | {:.3} ± {:.3} |",
+            loss * 100.0,
+            bytes / 1000,
+            row.repeats,
+            row.kernel,
+            row.simulated,
+            row.ratio(),
+            row.error,
+        );
+    }
+    Ok(())
+}
+
+fn deviation(row: &Row) -> f64 {
+    (row.ratio() - 1.0).abs()
+}
+
+fn summary(cell: Cell, pairs: &[(f64, f64)]) -> Row {
+    let count = pairs.len() as f64;
+    let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / count;
+    let kernel = mean(&mut pairs.iter().map(|pair| pair.0));
+    let simulated = mean(&mut pairs.iter().map(|pair| pair.1));
+    let shift = simulated - kernel;
+    let squares = mean(&mut pairs.iter().map(|pair| (pair.1 - pair.0 - shift).powi(2)));
+    Row {
+        cell,
+        repeats: pairs.len(),
+        kernel,
+        simulated,
+        error: (squares / (count - 1.0).max(1.0)).sqrt() / kernel,
+    }
+}
