@@ -90,12 +90,7 @@ impl TcpExchange {
             intact: true,
             handle: None,
             connected: None,
-            exchange: Exchange {
-                due: start,
-                first_byte: None,
-                finish: None,
-                verified: false,
-            },
+            exchange: Exchange::due(start),
             error: None,
             keeps_open: false,
         }
@@ -185,7 +180,12 @@ impl Application for TcpExchange {
                 }
             }
             tcp::Event::Readable | tcp::Event::PeerFinished => self.read(host, handle),
-            tcp::Event::Failed(error) => self.error = Some(error),
+            tcp::Event::Failed(error) => {
+                self.error = Some(error);
+                if self.exchange.finish.is_none() {
+                    self.exchange.failed = Some(host.now());
+                }
+            }
             tcp::Event::Closed => {}
         }
     }
