@@ -48,8 +48,10 @@ impl Undo {
 
     /// Whether an acknowledgement that returns a timestamp of `echo` is that of an original.
     pub fn is_original(&self, echo: Option<Instant>) -> bool {
-        let first = self.first_repetition;
-        self.marker.is_some() && first.zip(echo).is_some_and(|(first, echo)| echo < first)
+        // Timestamps are whole milliseconds.
+        let millis = |at: Instant| at.as_nanos() / 1_000_000;
+        let times = self.first_repetition.zip(echo);
+        self.marker.is_some() && times.is_some_and(|(first, echo)| millis(echo) < millis(first))
     }
 
     /// Nothing suspicious is outstanding any more.
