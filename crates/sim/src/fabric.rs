@@ -246,7 +246,13 @@ impl Fabric {
     }
 
     /// Sends a TCP segment from an interface.
-    pub(crate) fn transmit_tcp(&mut self, from: u32, destination: SocketAddr, port: u16, data: &[u8]) {
+    pub(crate) fn transmit_tcp(
+        &mut self,
+        from: u32,
+        destination: SocketAddr,
+        port: u16,
+        data: &[u8],
+    ) {
         let Some(to) = self.owner_for(from, destination) else {
             self.stats.unroutable += 1;
             return;

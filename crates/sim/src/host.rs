@@ -197,7 +197,9 @@ impl Host {
             let (application, mut context) = self.context(fabric);
             application.on_tcp(&mut context, handle, event);
         }
-        self.core.tcp.settle(handle, self.id, &mut fabric.event_queue);
+        self.core
+            .tcp
+            .settle(handle, self.id, &mut fabric.event_queue);
     }
 
     /// The drain required by the contract: transmits, events, endpoint events, timeout.

@@ -22,9 +22,9 @@ use crate::host::{Host, HostConfig};
 use crate::log::{LogDetail, PacketLog};
 use crate::path_opener::PathOpener;
 use crate::seed::{Purpose, Seed};
+use crate::tap::{Recording, Tap, TapDatagram, Verdict};
 use crate::tcp;
 use crate::tcp_table::TcpHandle;
-use crate::tap::{Recording, Tap, TapDatagram, Verdict};
 use crate::totals::HostTotals;
 
 /// Most tasks at one point of time; more mean that time does not advance.

@@ -85,13 +85,19 @@ impl World {
             let is_data = !segment(datagram).payload.is_empty();
             let is_dropped = is_data && which.contains(&number);
             number += u64::from(is_data);
-            if is_dropped { Verdict::Drop } else { Verdict::Pass }
+            if is_dropped {
+                Verdict::Drop
+            } else {
+                Verdict::Pass
+            }
         });
     }
 }
 
 fn segment(datagram: &TapDatagram<'_>) -> Segment {
-    Segment::decode(datagram.data, Expected::default()).unwrap().0
+    Segment::decode(datagram.data, Expected::default())
+        .unwrap()
+        .0
 }
 
 fn finish(exchange: &TcpExchange) -> Duration {
@@ -106,7 +112,10 @@ fn the_handshake_takes_a_round_trip_and_a_small_response_another() {
     let exchange = world.run(1000, 1000);
     assert_eq!(exchange.handshake(), Some(RTT));
     assert_eq!(finish(exchange), 2 * RTT);
-    assert_eq!(exchange.exchange().first_byte, Some(Instant::ZERO + 2 * RTT));
+    assert_eq!(
+        exchange.exchange().first_byte,
+        Some(Instant::ZERO + 2 * RTT)
+    );
 }
 
 #[test]
@@ -135,7 +144,11 @@ fn a_lost_syn_is_repeated_after_a_second() {
     for lost in 1..=3_u64 {
         let mut world = World::with_delay_only();
         world.network.tap(world.up, move |datagram| {
-            if datagram.index < lost { Verdict::Drop } else { Verdict::Pass }
+            if datagram.index < lost {
+                Verdict::Drop
+            } else {
+                Verdict::Pass
+            }
         });
         let exchange = world.run(1000, 20_000);
         assert_eq!(exchange.handshake(), Some(ms(1000 * lost) + RTT), "{lost}");
@@ -146,7 +159,11 @@ fn a_lost_syn_is_repeated_after_a_second() {
 fn without_linear_timeouts_the_timeout_of_the_syn_doubles() {
     let mut world = World::with_delay_only();
     world.network.tap(world.up, |datagram| {
-        if datagram.index < 3 { Verdict::Drop } else { Verdict::Pass }
+        if datagram.index < 3 {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
     });
     let config = Config {
         syn_linear_timeouts: 0,
@@ -160,10 +177,17 @@ fn without_linear_timeouts_the_timeout_of_the_syn_doubles() {
 fn a_lost_syn_ack_is_repeated() {
     let mut world = World::with_delay_only();
     world.network.tap(world.down, |datagram| {
-        if datagram.index == 0 { Verdict::Drop } else { Verdict::Pass }
+        if datagram.index == 0 {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
     });
     let handshake = world.run(1000, 20_000).handshake().unwrap();
-    assert!(handshake >= ms(1000) && handshake <= ms(1000) + RTT, "{handshake:?}");
+    assert!(
+        handshake >= ms(1000) && handshake <= ms(1000) + RTT,
+        "{handshake:?}"
+    );
 }
 
 #[test]
@@ -207,7 +231,10 @@ fn a_loss_is_repaired_within_a_round_trip_without_a_timeout() {
     let took = finish(world.run(10 * MSS, 3000));
     assert_eq!(took, 3 * RTT);
     let stats = world.server_stats();
-    assert_eq!((stats.recoveries, stats.timeouts, stats.loss_probes), (1, 0, 0));
+    assert_eq!(
+        (stats.recoveries, stats.timeouts, stats.loss_probes),
+        (1, 0, 0)
+    );
     assert_eq!(stats.retransmissions, 1);
 }
 
@@ -252,7 +279,11 @@ fn a_lost_repetition_waits_for_the_timeout_and_timeouts_double() {
 fn a_connection_whose_peer_falls_silent_fails() {
     let mut world = World::with_delay_only();
     world.network.tap(world.up, |datagram| {
-        if datagram.index > 2 { Verdict::Drop } else { Verdict::Pass }
+        if datagram.index > 2 {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
     });
     let config = Config {
         retries: 4,

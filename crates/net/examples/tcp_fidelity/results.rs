@@ -42,7 +42,10 @@ impl Results {
             mbps,
             bytes,
         } = cell;
-        writeln!(self.file, "{rtt_ms} {loss} {mbps} {bytes} {seed} {millis:.3}")?;
+        writeln!(
+            self.file,
+            "{rtt_ms} {loss} {mbps} {bytes} {seed} {millis:.3}"
+        )?;
         self.times.push((*cell, seed, millis));
         Ok(())
     }

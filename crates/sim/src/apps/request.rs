@@ -279,7 +279,11 @@ impl Requester {
         self.connected = false;
         self.pending.clear();
         self.begun = self.exchanges.len();
-        for exchange in self.exchanges.iter_mut().filter(|each| each.finish.is_none()) {
+        for exchange in self
+            .exchanges
+            .iter_mut()
+            .filter(|each| each.finish.is_none())
+        {
             exchange.failed.get_or_insert(now);
         }
     }

@@ -246,10 +246,7 @@ impl TcpExchangeServer {
 fn lengths(head: &[u8]) -> Option<(u64, u64)> {
     let (request, rest) = head.split_first_chunk()?;
     let response = rest.first_chunk()?;
-    Some((
-        u64::from_be_bytes(*request),
-        u64::from_be_bytes(*response),
-    ))
+    Some((u64::from_be_bytes(*request), u64::from_be_bytes(*response)))
 }
 
 impl Application for TcpExchangeServer {

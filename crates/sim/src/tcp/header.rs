@@ -105,7 +105,11 @@ impl Segment {
             }
             for nth in 0..options / SACK_BLOCK {
                 let at = PLAIN + SACK_HEAD + nth * SACK_BLOCK;
-                blocks.push(extend_range(number(at)?, number(at + 4)?, expected.outgoing));
+                blocks.push(extend_range(
+                    number(at)?,
+                    number(at + 4)?,
+                    expected.outgoing,
+                ));
             }
         }
         let length = data.len().checked_sub(header)? as u64;

@@ -277,7 +277,10 @@ impl Sender {
     }
 
     pub(super) fn enter_recovery(&mut self, now: Instant) {
-        debug_assert!(self.phase != Phase::Recovery, "recovery began before {now:?}");
+        debug_assert!(
+            self.phase != Phase::Recovery,
+            "recovery began before {now:?}"
+        );
         let repeating = self.scoreboard.repeating() as u64;
         let prior = self.window.get();
         self.undo
@@ -300,8 +303,12 @@ impl Sender {
         let repeats = self.timeouts_in_row() > 0;
         if is_new || self.acked >= self.phase_end || (self.phase == Phase::Loss && !repeats) {
             let repeating = self.scoreboard.repeating() as u64;
-            self.undo
-                .begin(self.acked, repeating, self.window.get(), self.window.worth());
+            self.undo.begin(
+                self.acked,
+                repeating,
+                self.window.get(),
+                self.window.worth(),
+            );
             self.window.reduce();
         }
         self.window.set(self.scoreboard.in_flight() + 1);
