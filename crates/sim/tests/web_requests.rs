@@ -189,7 +189,7 @@ fn concurrent_responses_take_turns() {
     let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
     // All end within the time of a few frames.
     assert!(*most > ms(1600), "{most:?}");
-    assert!(*most - *least < ms(60), "{times:?}");
+    assert!(*most < *least + ms(60), "{times:?}");
 }
 
 #[test]

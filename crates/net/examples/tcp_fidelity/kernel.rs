@@ -22,8 +22,37 @@ const SETTINGS: [(&str, &str); 3] = [
 /// A transfer is given up after this.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Time from the SYN to the last byte, milliseconds.
-pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<f64> {
+/// What the kernel says about a transfer.
+pub(crate) struct Measured {
+    /// Time from the SYN to the last byte, milliseconds.
+    pub(crate) millis: f64,
+    /// Time and bytes at each read of the client.
+    pub(crate) progress: Vec<(f64, usize)>,
+    /// Counters of the server's namespace that are not zero.
+    pub(crate) counters: Vec<(String, u64)>,
+}
+
+/// Counters that concern loss.
+const COUNTERS: [&str; 16] = [
+    "RetransSegs",
+    "TCPTimeouts",
+    "TCPLossProbes",
+    "TCPLossProbeRecovery",
+    "TCPFastRetrans",
+    "TCPSlowStartRetrans",
+    "TCPSackRecovery",
+    "TCPLostRetransmit",
+    "TCPDSACKRecv",
+    "TCPDSACKUndo",
+    "TCPFullUndo",
+    "TCPPartialUndo",
+    "TCPLossUndo",
+    "TCPSpuriousRTOs",
+    "TCPHystartTrainCwnd",
+    "TCPHystartDelayCwnd",
+];
+
+pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<Measured> {
     let link = cell.link(0);
     let relay = TunRelay::start(&TunRelayConfig {
         up: link.clone(),
@@ -39,11 +68,34 @@ pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<f64> {
     let server = listener.local_addr()?;
     let bytes = cell.bytes as usize;
     let serving = thread::spawn(move || serve(&listener, bytes));
-    let took = at(relay.client(), move || fetch(server, bytes))??;
+    let progress = at(relay.client(), move || fetch(server, bytes))??;
+    let counters = at(relay.server(), counters)??;
     // Without a reader the server's connection is reset, and its thread ends.
     drop(relay);
     serving.join().map_err(|_| "the server failed")?.ok();
-    Ok(took.as_secs_f64() * 1e3)
+    Ok(Measured {
+        millis: progress.last().map_or(0.0, |last| last.0),
+        progress,
+        counters,
+    })
+}
+
+/// Counters of the namespace that the calling thread is in: pairs of lines, names and values.
+fn counters() -> io::Result<Vec<(String, u64)>> {
+    let mut counters = Vec::new();
+    for file in ["/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat"] {
+        let text = fs::read_to_string(file)?;
+        let lines: Vec<&str> = text.lines().collect();
+        for pair in lines.chunks_exact(2) {
+            let values = pair[1].split(' ').map(|value| value.parse().unwrap_or(0));
+            for (name, value) in pair[0].split(' ').zip(values) {
+                if COUNTERS.contains(&name) && value > 0 {
+                    counters.push((name.to_owned(), value));
+                }
+            }
+        }
+    }
+    Ok(counters)
 }
 
 fn at<T: Send + 'static>(site: &Site, work: impl FnOnce() -> T + Send + 'static) -> Outcome<T> {
@@ -67,7 +119,7 @@ fn serve(listener: &TcpListener, bytes: usize) -> io::Result<()> {
     stream.write_all(&vec![7; bytes])
 }
 
-fn fetch(server: SocketAddr, bytes: usize) -> io::Result<Duration> {
+fn fetch(server: SocketAddr, bytes: usize) -> io::Result<Vec<(f64, usize)>> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_tcp_congestion(b"cubic")?;
     let begin = Instant::now();
@@ -78,11 +130,13 @@ fn fetch(server: SocketAddr, bytes: usize) -> io::Result<Duration> {
     stream.write_all(&vec![7; REQUEST as usize + 16])?;
     let mut buffer = vec![0; 1 << 16];
     let mut received = 0;
+    let mut progress = Vec::new();
     while received < bytes {
         match stream.read(&mut buffer)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             read => received += read,
         }
+        progress.push((begin.elapsed().as_secs_f64() * 1e3, received));
     }
-    Ok(begin.elapsed())
+    Ok(progress)
 }

@@ -3,12 +3,15 @@
 //!
 //! ```sh
 //! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- RESULTS [REPEATS] [AT_ONCE]
+//! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- \
+//!     transfer RTT_MS LOSS MBPS BYTES SEED
 //! ```
 //!
 //! `RESULTS` is a file to which the kernel's times are appended; what is in it is not measured again, so
 //! that the simulator can be changed and compared anew. Repeat *n* has the same seed on both sides: the
 //! *n*-th packet on a link is lost in both or in none, as long as both send the same. Needs Linux, root
-//! and `/dev/net/tun`; without them only what the file has is compared.
+//! and `/dev/net/tun`; without them only what the file has is compared. `transfer` shows one transfer in
+//! detail: when each tenth had arrived, and the counters of both senders.
 
 mod cells;
 mod kernel;
@@ -28,6 +31,11 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [mode, cell @ ..] = &arguments[..]
+        && mode == "transfer"
+    {
+        return transfer(cell);
+    }
     let [file, rest @ ..] = &arguments[..] else {
         return Err("RESULTS [REPEATS] [AT_ONCE]".into());
     };
@@ -64,7 +72,7 @@ fn measure(results: &Mutex<Results>, repeats: u64, at_once: u64) -> Outcome<()> 
             };
             let took = kernel::run(&cell, seed)?;
             let mut results = results.lock().map_err(|_| "a thread failed")?;
-            results.add(&cell, seed, took)?;
+            results.add(&cell, seed, took.millis)?;
         }
     };
     thread::scope(|scope| {
@@ -74,6 +82,38 @@ fn measure(results: &Mutex<Results>, repeats: u64, at_once: u64) -> Outcome<()> 
         }
         Ok(())
     })
+}
+
+/// Shows one transfer on both sides.
+fn transfer(arguments: &[String]) -> Outcome<()> {
+    let [rtt_ms, loss, mbps, bytes, seed] = arguments else {
+        return Err("transfer RTT_MS LOSS MBPS BYTES SEED".into());
+    };
+    let cell = Cell {
+        rtt_ms: rtt_ms.parse()?,
+        loss: loss.parse()?,
+        mbps: mbps.parse()?,
+        bytes: bytes.parse()?,
+    };
+    let seed = seed.parse()?;
+    let kernel = kernel::run(&cell, seed)?;
+    let simulated = simulated::run(&cell, seed)?;
+    println!("kB | kernel, ms | simulated, ms");
+    for tenth in 1..=10 {
+        let bytes = cell.bytes * tenth / 10;
+        let measured = kernel.progress.iter().find(|at| at.1 as u64 >= bytes);
+        let computed = simulated.progress.iter().find(|at| at.1 >= bytes);
+        let time = |at: Option<f64>| at.map_or(String::new(), |ms| format!("{ms:.1}"));
+        println!(
+            "{} | {} | {}",
+            bytes / 1000,
+            time(measured.map(|at| at.0)),
+            time(computed.map(|at| at.0))
+        );
+    }
+    println!("kernel: {:?}", kernel.counters);
+    println!("simulated: {:?}", simulated.stats);
+    Ok(())
 }
 
 struct Row {
@@ -101,7 +141,7 @@ fn report(results: &Results) -> Outcome<()> {
         }
         let mut pairs = Vec::new();
         for (seed, kernel) in times {
-            pairs.push((kernel, simulated::run(&cell, seed)?));
+            pairs.push((kernel, simulated::run(&cell, seed)?.millis));
         }
         rows.push(summary(cell, &pairs));
     }

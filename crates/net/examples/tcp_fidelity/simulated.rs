@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use swiftwater_sim::apps::{TcpExchange, TcpExchangeServer};
-use swiftwater_sim::tcp::Config;
+use swiftwater_sim::tcp::{Config, SenderStats};
 use swiftwater_sim::{HostConfig, Network};
 use swiftwater_units::Instant;
 
@@ -13,8 +13,17 @@ use crate::cells::{Cell, REQUEST};
 /// Headers of IPv4 and UDP, which the simulator's datagrams don't have in them.
 const HEADERS: u32 = 28;
 
-/// Time from the SYN to the last byte, milliseconds.
-pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<f64> {
+/// What the simulator says about a transfer.
+pub(crate) struct Simulated {
+    /// Time from the SYN to the last byte, milliseconds.
+    pub(crate) millis: f64,
+    /// Time and bytes whenever the client has got more.
+    pub(crate) progress: Vec<(f64, u64)>,
+    /// The server's counters.
+    pub(crate) stats: SenderStats,
+}
+
+pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<Simulated> {
     let mut network = Network::new(seed);
     let client = network.add_host(HostConfig::default());
     let server = network.add_host(HostConfig::default());
@@ -31,10 +40,25 @@ pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<f64> {
     let lengths = (REQUEST, cell.bytes);
     let exchange = TcpExchange::new(Config::default(), remote, Instant::ZERO, lengths);
     network.install(client, exchange);
+    let mut progress = Vec::new();
     while network.step() {
-        let exchange = network.application::<TcpExchange>(client);
-        if let Some(took) = exchange.and_then(|each| each.exchange().duration()) {
-            return Ok(took.as_secs_f64() * 1e3);
+        let Some(exchange) = network.application::<TcpExchange>(client) else {
+            break;
+        };
+        let received = exchange.received();
+        if progress.last().map_or(0, |last: &(f64, u64)| last.1) < received {
+            progress.push((network.now().as_secs_f64() * 1e3, received));
+        }
+        if let Some(took) = exchange.exchange().duration() {
+            let connection = network.tcp_connections(server).next();
+            let sender = connection
+                .and_then(|handle| network.tcp(server, handle))
+                .and_then(|connection| connection.sender());
+            return Ok(Simulated {
+                millis: took.as_secs_f64() * 1e3,
+                progress,
+                stats: sender.map(|sender| sender.stats()).unwrap_or_default(),
+            });
         }
     }
     Err(format!("not finished: {cell:?}, seed {seed}").into())

@@ -12,7 +12,7 @@ use swiftwater_units::Instant;
 /// A tick of the kernel's clock at 250 Hz: the cubic function is evaluated at most once a tick.
 const TICK: Duration = Duration::from_millis(4);
 /// The window is kept for this long while it does not change.
-const LEAST_INTERVAL: Duration = Duration::from_nanos(31_250_000);
+const LEAST_INTERVAL: Duration = Duration::from_micros(31_250);
 /// `beta_cubic` times 1024.
 const BETA: u64 = 717;
 /// `C` in packets per cubic second, times 1024: 0.4.

@@ -107,11 +107,11 @@ impl Sender {
         let mut latest = None;
         if !is_ambiguous {
             earliest = acked().next().map(|segment| since(segment.sent_at));
-            latest = acked().last().map(|segment| since(segment.sent_at));
+            latest = acked().next_back().map(|segment| since(segment.sent_at));
         }
         let first_sacked = sacked().next().map(|segment| since(segment.sent_at));
         if first_sacked.is_some() {
-            latest = sacked().last().map(|segment| since(segment.sent_at));
+            latest = sacked().next_back().map(|segment| since(segment.sent_at));
         }
         if let (Some(rtt), Some(first)) = (first_sacked, first_sent) {
             // In recovery the timer must not move on with every block.
