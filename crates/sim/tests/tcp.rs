@@ -19,7 +19,8 @@ fn segment(number: u64) -> std::ops::Range<u64> {
 
 /// A receiver that has left quick-ACK mode, and the number of the next segment.
 fn settled() -> (Receiver, u64) {
-    let mut receiver = Receiver::new(1 << 20);
+    // So small that the window does not grow, which would be acknowledged at once.
+    let mut receiver = Receiver::new(60_000);
     for number in 0..u64::from(QUICK_ACKS) {
         receiver.on_payload(START, segment(number));
         assert_eq!(receiver.poll_ack(START).unwrap().next, segment(number).end);
@@ -49,6 +50,19 @@ fn segments_have_the_sizes_of_the_wire() {
     assert_eq!(of(false, 0, 1), 64);
     assert_eq!(of(false, 0, MAX_SACK_BLOCKS), 80);
     assert_eq!(of(true, 0, 0), 60);
+}
+
+#[test]
+fn while_the_window_grows_every_segment_is_acknowledged_at_once() {
+    let mut receiver = Receiver::new(1 << 20);
+    let mut window = receiver.acknowledge().window;
+    for number in 0..60 {
+        receiver.on_payload(START, segment(number));
+        receiver.read(START);
+        let ack = receiver.poll_ack(START).unwrap();
+        assert_eq!((ack.next, ack.window), (segment(number).end, window + 2 * MSS));
+        window = ack.window;
+    }
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub(crate) struct Measured {
     pub(crate) millis: f64,
     /// Time and bytes at each read of the client.
     pub(crate) progress: Vec<(f64, usize)>,
+    /// Packets of the client.
+    pub(crate) packets_up: u64,
     /// Counters of the server's namespace that are not zero.
     pub(crate) counters: Vec<(String, u64)>,
 }
@@ -70,12 +72,14 @@ pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<Measured> {
     let serving = thread::spawn(move || serve(&listener, bytes));
     let progress = at(relay.client(), move || fetch(server, bytes))??;
     let counters = at(relay.server(), counters)??;
+    let packets_up = relay.counters().up.enqueued.packets.get();
     // Without a reader the server's connection is reset, and its thread ends.
     drop(relay);
     serving.join().map_err(|_| "the server failed")?.ok();
     Ok(Measured {
         millis: progress.last().map_or(0.0, |last| last.0),
         progress,
+        packets_up,
         counters,
     })
 }

@@ -111,6 +111,8 @@ fn transfer(arguments: &[String]) -> Outcome<()> {
             time(computed.map(|at| at.0))
         );
     }
+    let (measured, computed) = (kernel.packets_up, simulated.packets_up);
+    println!("packets of the client: {measured} | {computed}");
     println!("kernel: {:?}", kernel.counters);
     println!("simulated: {:?}", simulated.stats);
     Ok(())

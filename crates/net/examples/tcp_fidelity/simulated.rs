@@ -19,6 +19,8 @@ pub(crate) struct Simulated {
     pub(crate) millis: f64,
     /// Time and bytes whenever the client has got more.
     pub(crate) progress: Vec<(f64, u64)>,
+    /// Packets of the client.
+    pub(crate) packets_up: u64,
     /// The server's counters.
     pub(crate) stats: SenderStats,
 }
@@ -57,6 +59,7 @@ pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<Simulated> {
             return Ok(Simulated {
                 millis: took.as_secs_f64() * 1e3,
                 progress,
+                packets_up: network.counters(up).enqueued.packets.get(),
                 stats: sender.map(|sender| sender.stats()).unwrap_or_default(),
             });
         }

@@ -2,6 +2,9 @@
 //!
 //! Bytes beyond a hole stay here until the hole is filled: that is head-of-line blocking. Only
 //! offsets are kept, no contents.
+//!
+//! The window begins at 64 KiB and grows by two segments for each that arrives, up to the buffer; as in
+//! Linux (`tcp_grow_window`), each segment is acknowledged at once meanwhile. The buffer is fixed.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -15,12 +18,21 @@ pub const DELAYED_ACK: Duration = Duration::from_millis(40);
 /// Segments at the start of a connection that are acknowledged at once (`TCP_MAX_QUICKACKS`).
 pub const QUICK_ACKS: u32 = 16;
 
+/// The window that is offered first: what a SYN-ACK can carry.
+const INITIAL_WINDOW: u64 = 65_535;
+/// Least payload of a segment that makes the window grow.
+const GROWING_PAYLOAD: u64 = 128;
+
 /// Receives one direction of a connection.
 #[derive(Debug, Clone)]
 pub struct Receiver {
     next: u64,
     read: u64,
     capacity: u64,
+    /// The window to offer, as far as the buffer permits.
+    window: u64,
+    /// End of the window that was offered: it never moves back.
+    edge: u64,
     /// Disjoint ranges beyond `next` that touch neither it nor each other, latest first.
     beyond: Vec<Range<u64>>,
     duplicate: Option<Range<u64>>,
@@ -40,6 +52,8 @@ impl Receiver {
             next: 0,
             read: 0,
             capacity,
+            window: INITIAL_WINDOW.min(capacity),
+            edge: INITIAL_WINDOW.min(capacity),
             beyond: Vec::new(),
             duplicate: None,
             unacknowledged: 0,
@@ -89,7 +103,7 @@ impl Receiver {
 
     /// End of the window: bytes from there on are dropped.
     pub fn end(&self) -> u64 {
-        self.read.saturating_add(self.capacity)
+        self.edge
     }
 
     /// Takes the payload of a segment. Bytes beyond the window are dropped, and an empty payload is
@@ -98,7 +112,7 @@ impl Receiver {
         if payload.is_empty() {
             return;
         }
-        let end = payload.end.min(self.read.saturating_add(self.capacity));
+        let end = payload.end.min(self.edge);
         let is_known = payload.end <= self.next
             || self
                 .beyond
@@ -116,6 +130,10 @@ impl Receiver {
             return;
         }
         self.received_at = Some(now);
+        if self.window < self.capacity && payload.end - payload.start >= GROWING_PAYLOAD {
+            self.window = (self.window + 2 * MSS).min(self.capacity);
+            self.quick_acks |= 1;
+        }
         let had_hole = !self.beyond.is_empty();
         if payload.start > self.next {
             self.keep(payload.start..end);
@@ -154,9 +172,11 @@ impl Receiver {
         self.ack_at = None;
         self.unacknowledged = 0;
         let blocks = self.duplicate.take().into_iter();
+        let room = (self.read + self.capacity).saturating_sub(self.next);
+        self.edge = self.edge.max(self.next + room.min(self.window));
         Acknowledgement {
             next: self.next,
-            window: self.read + self.capacity - self.next,
+            window: self.edge - self.next,
             blocks: blocks
                 .chain(self.beyond.iter().cloned())
                 .take(MAX_SACK_BLOCKS)
@@ -171,7 +191,7 @@ impl Receiver {
 
     /// As [`Receiver::read`], at most `max` bytes.
     pub fn read_up_to(&mut self, now: Instant, max: u64) -> Range<u64> {
-        let was_closed = self.next == self.read + self.capacity;
+        let was_closed = self.next == self.edge;
         let bytes = self.read..self.next.min(self.read.saturating_add(max));
         self.read = bytes.end;
         if was_closed && !bytes.is_empty() {
