@@ -3,6 +3,7 @@
 //!
 //! ```sh
 //! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- RESULTS [REPEATS] [AT_ONCE]
+//! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- pairs RESULTS
 //! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- \
 //!     transfer RTT_MS LOSS MBPS BYTES SEED
 //! ```
@@ -10,8 +11,9 @@
 //! `RESULTS` is a file to which the kernel's times are appended; what is in it is not measured again, so
 //! that the simulator can be changed and compared anew. Repeat *n* has the same seed on both sides: the
 //! *n*-th packet on a link is lost in both or in none, as long as both send the same. Needs Linux, root
-//! and `/dev/net/tun`; without them only what the file has is compared. `transfer` shows one transfer in
-//! detail: when each tenth had arrived, and the counters of both senders.
+//! and `/dev/net/tun`; without them only what the file has is compared. `pairs` prints the
+//! times of each transfer, and `transfer` shows one in detail: when each tenth had arrived, and the
+//! counters of both senders.
 
 mod cells;
 mod kernel;
@@ -35,6 +37,11 @@ fn main() -> Outcome<()> {
         && mode == "transfer"
     {
         return transfer(cell);
+    }
+    if let [mode, file] = &arguments[..]
+        && mode == "pairs"
+    {
+        return pairs(&Results::open(Path::new(file))?);
     }
     let [file, rest @ ..] = &arguments[..] else {
         return Err("RESULTS [REPEATS] [AT_ONCE]".into());
@@ -82,6 +89,23 @@ fn measure(results: &Mutex<Results>, repeats: u64, at_once: u64) -> Outcome<()> 
         }
         Ok(())
     })
+}
+
+/// Prints the time of each transfer on both sides, milliseconds.
+fn pairs(results: &Results) -> Outcome<()> {
+    for cell in cells() {
+        for (seed, kernel) in results.of(&cell) {
+            let simulated = simulated::run(&cell, seed)?.millis;
+            let Cell {
+                rtt_ms,
+                loss,
+                mbps,
+                bytes,
+            } = cell;
+            println!("{rtt_ms} {loss} {mbps} {bytes} {seed} {kernel:.1} {simulated:.1}");
+        }
+    }
+    Ok(())
 }
 
 /// Shows one transfer on both sides.

@@ -165,7 +165,7 @@ impl Sender {
                     self.settle();
                 }
                 self.identify_losses(news);
-                if self.phase != Phase::Recovery && self.scoreboard.lost() > 0 {
+                if self.phase != Phase::Recovery && self.scoreboard.was_lost() > 0 {
                     self.enter_recovery(news.now);
                 }
             }
@@ -186,8 +186,10 @@ impl Sender {
         }
     }
 
+    /// A repetition in flight calls for recovery, too: when one recovery ends with it, another begins,
+    /// with another reduction.
     fn recover_or_settle(&mut self, now: Instant) {
-        if self.scoreboard.lost() > 0 {
+        if self.scoreboard.was_lost() > 0 {
             self.enter_recovery(now);
         } else {
             self.settle();
@@ -263,7 +265,7 @@ impl Sender {
             self.undo.forget_repetitions();
         }
         let is_clean = self.scoreboard.sacked() == 0
-            && self.scoreboard.lost() == 0
+            && self.scoreboard.was_lost() == 0
             && self.scoreboard.repeating() == 0;
         let phase = if is_clean {
             Phase::Open

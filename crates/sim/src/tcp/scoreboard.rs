@@ -20,6 +20,8 @@ pub struct SentSegment {
     pub sacked: bool,
     /// Whether it counts as lost and was not sent again since.
     pub lost: bool,
+    /// Whether it counted as lost at any time, sent again or not.
+    pub was_lost: bool,
     /// Whether its latest transmission is a repetition that neither arrived nor counts as lost.
     pub repeating: bool,
 }
@@ -53,6 +55,7 @@ pub struct Scoreboard {
     sent: u64,
     sacked: usize,
     lost: usize,
+    was_lost: usize,
     repeating: usize,
     lost_ever: u64,
 }
@@ -79,6 +82,7 @@ impl Scoreboard {
                 retransmitted: false,
                 sacked: false,
                 lost: false,
+                was_lost: false,
                 repeating: false,
             });
         }
@@ -124,6 +128,7 @@ impl Scoreboard {
             if let Some(first) = self.segments.pop_front() {
                 self.sacked -= usize::from(first.sacked);
                 self.lost -= usize::from(first.lost);
+                self.was_lost -= usize::from(first.was_lost);
                 self.repeating -= usize::from(first.repeating);
                 arrived.acked.push(first);
             }
@@ -138,10 +143,12 @@ impl Scoreboard {
             if is_covered {
                 arrived.sacked.push(segment.clone());
                 self.lost -= usize::from(segment.lost);
+                self.was_lost -= usize::from(segment.was_lost);
                 self.repeating -= usize::from(segment.repeating);
                 self.sacked += 1;
                 segment.sacked = true;
                 segment.lost = false;
+                segment.was_lost = false;
                 segment.repeating = false;
             }
         }
@@ -152,7 +159,9 @@ impl Scoreboard {
     pub fn mark_lost(&mut self, mut is_lost: impl FnMut(&SentSegment) -> bool) {
         for segment in &mut self.segments {
             if !segment.sacked && !segment.lost && is_lost(segment) {
+                self.was_lost += usize::from(!segment.was_lost);
                 segment.lost = true;
+                segment.was_lost = true;
                 self.lost += 1;
                 self.lost_ever += 1;
                 self.repeating -= usize::from(segment.repeating);
@@ -165,8 +174,10 @@ impl Scoreboard {
     pub fn unmark_lost(&mut self) {
         for segment in &mut self.segments {
             segment.lost = false;
+            segment.was_lost = false;
         }
         self.lost = 0;
+        self.was_lost = 0;
     }
 
     /// The earliest segment that is not acknowledged.
@@ -197,6 +208,11 @@ impl Scoreboard {
     /// Segments that count as lost and were not sent again since.
     pub fn lost(&self) -> usize {
         self.lost
+    }
+
+    /// Segments that count as lost, sent again or not (`lost_out`).
+    pub fn was_lost(&self) -> usize {
+        self.was_lost
     }
 
     /// Repetitions in flight.
