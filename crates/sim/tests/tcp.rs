@@ -60,7 +60,10 @@ fn while_the_window_grows_every_segment_is_acknowledged_at_once() {
         receiver.on_payload(START, segment(number));
         receiver.read(START);
         let ack = receiver.poll_ack(START).unwrap();
-        assert_eq!((ack.next, ack.window), (segment(number).end, window + 2 * MSS));
+        assert_eq!(
+            (ack.next, ack.window),
+            (segment(number).end, window + 2 * MSS)
+        );
         window = ack.window;
     }
 }

@@ -12,12 +12,29 @@ use swiftwater_net::relay::tun::{Site, TunRelay, TunRelayConfig};
 use crate::Outcome;
 use crate::cells::{Cell, REQUEST};
 
-/// Settings of each namespace: windows that never limit, and nothing remembered between connections.
-const SETTINGS: [(&str, &str); 3] = [
-    ("tcp_rmem", "4096 16777216 67108864"),
-    ("tcp_wmem", "4096 16777216 67108864"),
-    ("tcp_no_metrics_save", "1"),
-];
+/// Buffers of the kernel's connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Windows {
+    /// So large that they never limit.
+    Large,
+    /// Those of Linux, which grow.
+    Default,
+}
+
+impl Windows {
+    /// Settings of a namespace; nothing is remembered between connections.
+    fn settings(self) -> [(&'static str, &'static str); 3] {
+        let (read, write) = match self {
+            Self::Large => ("4096 16777216 67108864", "4096 16777216 67108864"),
+            Self::Default => ("4096 131072 6291456", "4096 16384 4194304"),
+        };
+        [
+            ("tcp_rmem", read),
+            ("tcp_wmem", write),
+            ("tcp_no_metrics_save", "1"),
+        ]
+    }
+}
 
 /// A transfer is given up after this.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -54,7 +71,7 @@ const COUNTERS: [&str; 16] = [
     "TCPHystartDelayCwnd",
 ];
 
-pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<Measured> {
+pub(crate) fn run(cell: &Cell, seed: u64, windows: Windows) -> Outcome<Measured> {
     let link = cell.link(0);
     let relay = TunRelay::start(&TunRelayConfig {
         up: link.clone(),
@@ -62,7 +79,7 @@ pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<Measured> {
         seed,
     })?;
     for site in [relay.client(), relay.server()] {
-        at(site, set_up)??;
+        at(site, move || set_up(windows))??;
     }
     let address = SocketAddr::from((relay.server().address(), 0));
     let listener = at(relay.server(), move || TcpListener::bind(address))??;
@@ -87,7 +104,10 @@ pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<Measured> {
 /// Counters of the namespace that the calling thread is in: pairs of lines, names and values.
 fn counters() -> io::Result<Vec<(String, u64)>> {
     let mut counters = Vec::new();
-    for file in ["/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat"] {
+    for file in [
+        "/proc/thread-self/net/snmp",
+        "/proc/thread-self/net/netstat",
+    ] {
         let text = fs::read_to_string(file)?;
         let lines: Vec<&str> = text.lines().collect();
         for pair in lines.chunks_exact(2) {
@@ -108,8 +128,8 @@ fn at<T: Send + 'static>(site: &Site, work: impl FnOnce() -> T + Send + 'static)
 }
 
 /// Settings of the namespace that the calling thread is in.
-fn set_up() -> io::Result<()> {
-    for (name, value) in SETTINGS {
+fn set_up(windows: Windows) -> io::Result<()> {
+    for (name, value) in windows.settings() {
         fs::write(format!("/proc/sys/net/ipv4/{name}"), value)?;
     }
     Ok(())

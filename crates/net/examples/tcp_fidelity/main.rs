@@ -2,14 +2,16 @@
 //! of the handshake to the last byte of a response.
 //!
 //! ```sh
-//! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- RESULTS [REPEATS] [AT_ONCE]
+//! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- \
+//!     RESULTS [REPEATS] [AT_ONCE] [default-windows]
 //! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- pairs RESULTS
 //! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- \
 //!     transfer RTT_MS LOSS MBPS BYTES SEED
 //! ```
 //!
 //! `RESULTS` is a file to which the kernel's times are appended; what is in it is not measured again, so
-//! that the simulator can be changed and compared anew. Repeat *n* has the same seed on both sides: the
+//! that the simulator can be changed and compared anew. A transfer during which the machine stopped for
+//! 40 ms is measured again. Repeat *n* has the same seed on both sides: the
 //! *n*-th packet on a link is lost in both or in none, as long as both send the same. Needs Linux, root
 //! and `/dev/net/tun`; without them only what the file has is compared. `pairs` prints the
 //! times of each transfer, and `transfer` shows one in detail: when each tenth had arrived, and the
@@ -19,6 +21,7 @@ mod cells;
 mod kernel;
 mod results;
 mod simulated;
+mod watchdog;
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -27,6 +30,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use cells::{Cell, cells};
+use kernel::Windows;
 use results::Results;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -50,8 +54,13 @@ fn main() -> Outcome<()> {
         Ok(rest.get(at).map_or(Ok(default), |text| text.parse())?)
     };
     let (repeats, at_once) = (number(0, 30)?, number(1, 6)?);
+    let windows = match rest.get(2).map(String::as_str) {
+        None => Windows::Large,
+        Some("default-windows") => Windows::Default,
+        Some(other) => return Err(format!("unknown: {other}").into()),
+    };
     let results = Mutex::new(Results::open(Path::new(file))?);
-    if let Err(error) = measure(&results, repeats, at_once) {
+    if let Err(error) = measure(&results, repeats, at_once, windows) {
         eprintln!("the kernel is not measured: {error}");
     }
     let results = results.into_inner().map_err(|_| "a thread failed")?;
@@ -59,7 +68,7 @@ fn main() -> Outcome<()> {
 }
 
 /// Runs what is not in the file yet.
-fn measure(results: &Mutex<Results>, repeats: u64, at_once: u64) -> Outcome<()> {
+fn measure(results: &Mutex<Results>, repeats: u64, at_once: u64, windows: Windows) -> Outcome<()> {
     let mut missing = VecDeque::new();
     for seed in 1..=repeats {
         for cell in cells() {
@@ -71,13 +80,22 @@ fn measure(results: &Mutex<Results>, repeats: u64, at_once: u64) -> Outcome<()> 
         }
     }
     let missing = Mutex::new(missing);
+    watchdog::start();
     let work = || -> Outcome<()> {
         loop {
             let next = missing.lock().map_err(|_| "a thread failed")?.pop_front();
             let Some((cell, seed)) = next else {
                 return Ok(());
             };
-            let took = kernel::run(&cell, seed)?;
+            let late = watchdog::late();
+            let took = kernel::run(&cell, seed, windows)?;
+            if watchdog::late() > late {
+                missing
+                    .lock()
+                    .map_err(|_| "a thread failed")?
+                    .push_back((cell, seed));
+                continue;
+            }
             let mut results = results.lock().map_err(|_| "a thread failed")?;
             results.add(&cell, seed, took.millis)?;
         }
@@ -120,7 +138,7 @@ fn transfer(arguments: &[String]) -> Outcome<()> {
         bytes: bytes.parse()?,
     };
     let seed = seed.parse()?;
-    let kernel = kernel::run(&cell, seed)?;
+    let kernel = kernel::run(&cell, seed, Windows::Large)?;
     let simulated = simulated::run(&cell, seed)?;
     println!("kB | kernel, ms | simulated, ms");
     for tenth in 1..=10 {
