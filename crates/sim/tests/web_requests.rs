@@ -267,7 +267,7 @@ fn requests_can_be_made_from_outside_over_either_protocol() {
         let made = world
             .network
             .with_application(world.client, |client: &mut WebClient, host| {
-                client.request(host, protocol, (10, 3_000))
+                client.request(host, protocol, (10, 1_000))
             });
         world.network.run_for(Duration::from_secs(1));
         let exchange = world.client().exchange(made.unwrap()).unwrap();

@@ -36,7 +36,10 @@ impl ByteQueue {
     /// with zeros until its bytes come.
     pub fn insert(&mut self, offset: u64, bytes: &[u8]) {
         let skipped = self.start.saturating_sub(offset);
-        let Some(bytes) = bytes.get(skipped as usize..) else {
+        let Some(bytes) = bytes
+            .get(skipped as usize..)
+            .filter(|rest| !rest.is_empty())
+        else {
             return;
         };
         let at = (offset.max(self.start) - self.start) as usize;
