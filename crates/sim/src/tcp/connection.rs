@@ -9,10 +9,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use swiftwater_units::Instant;
-use thiserror::Error;
 
 use super::byte_queue::ByteQueue;
 use super::config::Config;
+use super::event::{ConnectionError, Event};
 use super::handshake::{Handshake, SynTimeout};
 use super::header::Expected;
 use super::receiver::Receiver;
@@ -21,38 +21,6 @@ use super::sender::Sender;
 
 /// How long repetitions of FIN are answered (`TCP_TIMEWAIT_LEN`).
 const LINGER: Duration = Duration::from_secs(60);
-
-/// Why a connection failed.
-#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
-#[non_exhaustive]
-pub enum ConnectionError {
-    /// The peer did not answer the SYN, however often it was repeated.
-    #[error("the peer does not answer")]
-    NoAnswer,
-    /// Nothing was acknowledged, however often it was repeated.
-    #[error("the peer stopped acknowledging")]
-    TimedOut,
-    /// The peer has no such connection, or aborted it.
-    #[error("reset by the peer")]
-    Reset,
-}
-
-/// What happened to a connection.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Event {
-    /// The handshake is complete.
-    Connected,
-    /// Bytes arrived in order.
-    Readable,
-    /// The peer's stream ended.
-    PeerFinished,
-    /// There is room for more bytes, after there was none.
-    Writable,
-    /// Both streams ended and were acknowledged.
-    Closed,
-    /// The connection failed.
-    Failed(ConnectionError),
-}
 
 #[derive(Clone, Debug)]
 enum State {
@@ -349,13 +317,13 @@ impl Connection {
         if let Some(sender) = &self.sender {
             self.receiver.after_pause(now, sender.timeout().timeout());
         }
-        let room = self.receiver.end().saturating_sub(span.start);
-        let kept = (payload.len() as u64).min(room) as usize;
         let before = self.receiver.next();
+        let kept = span.start.max(before)..segment.payload.end.min(self.receiver.end());
         self.receiver.on_payload(now, span);
-        if self.receiver.end() > segment.payload.start {
-            self.incoming
-                .insert(segment.payload.start, &payload[..kept]);
+        let at = (kept.start - segment.payload.start) as usize;
+        let to = kept.end.saturating_sub(segment.payload.start) as usize;
+        if let Some(bytes) = payload.get(at..to) {
+            self.incoming.insert(kept.start, bytes);
         }
         let next = self.receiver.next();
         if next > before {

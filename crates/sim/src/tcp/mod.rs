@@ -9,6 +9,7 @@ mod byte_queue;
 mod config;
 mod connection;
 mod cubic;
+mod event;
 mod handshake;
 mod header;
 mod hystart;
@@ -26,8 +27,9 @@ mod window;
 
 pub use byte_queue::ByteQueue;
 pub use config::Config;
-pub use connection::{Connection, ConnectionError, Event, reset_segment};
+pub use connection::{Connection, reset_segment};
 pub use cubic::Cubic;
+pub use event::{ConnectionError, Event};
 pub use handshake::{Handshake, SynTimeout};
 pub use header::Expected;
 pub use hystart::{HyStart, SlowStartView, train_slack};
