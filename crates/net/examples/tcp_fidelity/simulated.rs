@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use swiftwater_sim::apps::{TcpExchange, TcpExchangeServer};
-use swiftwater_sim::tcp::{Config, SenderStats};
+use swiftwater_sim::tcp::{Config, Sender, SenderStats};
 use swiftwater_sim::{HostConfig, Network};
 use swiftwater_units::Instant;
 
@@ -60,7 +60,7 @@ pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<Simulated> {
                 millis: took.as_secs_f64() * 1e3,
                 progress,
                 packets_up: network.counters(up).enqueued.packets.get(),
-                stats: sender.map(|sender| sender.stats()).unwrap_or_default(),
+                stats: sender.map(Sender::stats).unwrap_or_default(),
             });
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use swiftwater_units::Instant;
 
 use super::config::Config;
+use super::gathering::Gathering;
 use super::loss_probe::LossProbe;
 use super::rack::Rack;
 use super::reduction::{Progress, Reduction};
@@ -95,6 +96,8 @@ pub struct Sender {
     timeouts_in_row: u32,
     /// New segments since the sender had nothing to do.
     burst: u64,
+    /// Something waits for more room, although there is some.
+    has_gathered: bool,
     slow_start_after_idle: bool,
     loss_probe: bool,
 }
@@ -141,6 +144,7 @@ impl Sender {
             last_sent: None,
             timeouts_in_row: 0,
             burst: 0,
+            has_gathered: false,
             slow_start_after_idle: config.slow_start_after_idle,
             loss_probe: config.loss_probe,
         }
@@ -278,6 +282,10 @@ impl Sender {
 
     fn send_new(&mut self, now: Instant) -> Option<Range<u64>> {
         let bytes = self.next_new()?;
+        if self.gathers(now) {
+            self.has_gathered = true;
+            return None;
+        }
         if self.scoreboard.is_empty()
             && let Some(last) = self.last_sent
         {
@@ -286,6 +294,28 @@ impl Sender {
             self.window.on_restart(now, idle, timeout);
         }
         Some(self.record_new(now, bytes))
+    }
+
+    /// Whether several segments are to be sent, but not before there is room for more of them.
+    fn gathers(&self, now: Instant) -> bool {
+        let Some((first, last)) = self.scoreboard.first().zip(self.last_sent) else {
+            return false;
+        };
+        let Some(smoothed_rtt) = self.rto.smoothed().filter(|_| self.unsent() > MSS) else {
+            return false;
+        };
+        let window = self.window.get();
+        let permitted = self.permitted.saturating_sub(self.scoreboard.sent()) / MSS;
+        let gathering = Gathering {
+            window,
+            threshold: self.window.threshold(),
+            room: permitted.min(window.saturating_sub(self.scoreboard.in_flight())),
+            out: self.scoreboard.len(),
+            since_last: now.saturating_since(last),
+            since_first: now.saturating_since(first.sent_at),
+            smoothed_rtt,
+        };
+        self.phase < Phase::Recovery && self.burst == 0 && gathering.waits()
     }
 
     fn record_new(&mut self, now: Instant, bytes: u64) -> Range<u64> {
@@ -306,7 +336,9 @@ impl Sender {
     /// Nothing more can be sent now.
     fn end_burst(&mut self, now: Instant) {
         let sent = std::mem::take(&mut self.burst);
-        let is_limited = self.scoreboard.in_flight() >= self.window.get();
+        let has_gathered = std::mem::take(&mut self.has_gathered);
+        let is_full = self.scoreboard.in_flight() >= self.window.get();
+        let is_limited = is_full || has_gathered;
         let has_more = self.end() > self.scoreboard.sent();
         if sent > 0 || (is_limited && has_more) {
             let can_shrink = self.slow_start_after_idle && self.phase == Phase::Open;
