@@ -293,6 +293,7 @@ impl Fabric {
             let Datagram {
                 source,
                 destination,
+                tcp_port,
                 data,
                 ..
             } = &mut *packet.payload.0;
@@ -301,6 +302,7 @@ impl Fabric {
                 index,
                 source: *source,
                 destination: *destination,
+                tcp_port: *tcp_port,
                 ecn: &mut packet.ecn,
                 data,
             });

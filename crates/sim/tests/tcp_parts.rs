@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use swiftwater_sim::tcp::{
-    Acknowledgement, ByteQueue, CongestionWindow, Cubic, Expected, HyStart, LossProbe, MSS,
-    ProbeOutcome, Progress, Reduction, Segment, SlowStartView, Undo,
+    Acknowledgement, ByteQueue, CongestionWindow, Cubic, Expected, Gathering, HyStart, LossProbe,
+    MSS, ProbeOutcome, Progress, Reduction, Segment, SlowStartView, Undo,
 };
 use swiftwater_units::Instant;
 
@@ -242,4 +242,46 @@ fn a_reduction_is_refuted_by_duplicates_of_all_repetitions_or_an_older_timestamp
     assert!(undo.is_original(Some(START + ms(40))));
     assert!(!undo.is_original(Some(START + ms(50))));
     assert!(!undo.is_original(None));
+}
+
+#[test]
+fn a_sender_gathers_two_segments_while_acknowledgements_come_fast() {
+    let gathering = Gathering {
+        window: 20,
+        threshold: Some(20),
+        room: 1,
+        out: 19,
+        since_last: Duration::from_micros(200),
+        since_first: ms(100),
+        smoothed_rtt: ms(100),
+    };
+    assert!(gathering.waits());
+    let more = |room| Gathering { room, ..gathering };
+    assert!(!more(2).waits());
+    let slow = Gathering {
+        since_last: ms(2),
+        ..gathering
+    };
+    assert!(!slow.waits());
+    // The next acknowledgement is far away.
+    let early = Gathering {
+        since_first: ms(40),
+        ..gathering
+    };
+    assert!(!early.waits());
+    // A third of a small window leaves in any case.
+    let small = Gathering {
+        window: 3,
+        ..gathering
+    };
+    assert!(!small.waits());
+    // 500 packets in 20 ms at 1.2 times the rate are 29 in a millisecond.
+    let fast = Gathering {
+        window: 500,
+        smoothed_rtt: ms(20),
+        room: 28,
+        ..gathering
+    };
+    assert!(fast.waits());
+    assert!(!Gathering { room: 29, ..fast }.waits());
 }

@@ -296,3 +296,19 @@ fn both_protocols_share_a_bottleneck_with_verified_contents() {
     assert!(*times.iter().max().unwrap() > both, "{times:?}");
     assert!(*times.iter().min().unwrap() > both / 2, "{times:?}");
 }
+
+#[test]
+fn udp_may_be_blocked_where_tcp_passes() {
+    let plan = vec![get(Protocol::Quic, 0, 1000), get(Protocol::Tcp, 0, 1000)];
+    let mut world = World::with_delay_only(plan);
+    world.network.tap(world.up, |datagram| {
+        if datagram.tcp_port.is_none() {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    let exchanges = world.run(60_000);
+    assert!(exchanges[0].failed.is_some());
+    assert_eq!(duration(&exchanges[1]), 3 * RTT);
+}
