@@ -303,7 +303,8 @@ fn a_single_segment_is_acknowledged_after_40_ms_once_quick_acknowledgements_are_
     let recording = world.network.record(world.up);
     world.drop_data(&[17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29]);
     let config = Config {
-        receive_buffer: 60_000,
+        receive_window: 60_000,
+        max_receive_window: 60_000,
         ..Config::default()
     };
     world.run_with(config, 100, 30 * MSS, 3000);

@@ -176,7 +176,8 @@ fn an_abort_resets_the_peer() {
 fn a_closed_window_opens_when_the_application_reads() {
     for loses_update in [false, true] {
         let mut two = Two::connected(Config {
-            receive_buffer: 20_000,
+            receive_window: 20_000,
+            max_receive_window: 20_000,
             ..Config::default()
         });
         let sent: Vec<u8> = (0..60_000_u32).map(|number| number as u8).collect();

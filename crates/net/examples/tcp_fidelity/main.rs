@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- \
-//!     RESULTS [REPEATS] [AT_ONCE] [default-windows]
+//!     RESULTS [REPEATS] [AT_ONCE] [large-windows]
 //! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- pairs RESULTS
 //! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- \
 //!     transfer RTT_MS LOSS MBPS BYTES SEED
@@ -45,7 +45,7 @@ fn main() -> Outcome<()> {
     if let [mode, file] = &arguments[..]
         && mode == "pairs"
     {
-        return pairs(&Results::open(Path::new(file))?);
+        return pairs(&Results::open(Path::new(file))?, Windows::Default);
     }
     let [file, rest @ ..] = &arguments[..] else {
         return Err("RESULTS [REPEATS] [AT_ONCE]".into());
@@ -55,8 +55,8 @@ fn main() -> Outcome<()> {
     };
     let (repeats, at_once) = (number(0, 30)?, number(1, 6)?);
     let windows = match rest.get(2).map(String::as_str) {
-        None => Windows::Large,
-        Some("default-windows") => Windows::Default,
+        None => Windows::Default,
+        Some("large-windows") => Windows::Large,
         Some(other) => return Err(format!("unknown: {other}").into()),
     };
     let results = Mutex::new(Results::open(Path::new(file))?);
@@ -64,7 +64,7 @@ fn main() -> Outcome<()> {
         eprintln!("the kernel is not measured: {error}");
     }
     let results = results.into_inner().map_err(|_| "a thread failed")?;
-    report(&results)
+    report(&results, windows)
 }
 
 /// Runs what is not in the file yet.
@@ -110,10 +110,10 @@ fn measure(results: &Mutex<Results>, repeats: u64, at_once: u64, windows: Window
 }
 
 /// Prints the time of each transfer on both sides, milliseconds.
-fn pairs(results: &Results) -> Outcome<()> {
+fn pairs(results: &Results, windows: Windows) -> Outcome<()> {
     for cell in cells() {
         for (seed, kernel) in results.of(&cell) {
-            let simulated = simulated::run(&cell, seed)?.millis;
+            let simulated = simulated::run(&cell, seed, windows)?.millis;
             let Cell {
                 rtt_ms,
                 loss,
@@ -138,8 +138,8 @@ fn transfer(arguments: &[String]) -> Outcome<()> {
         bytes: bytes.parse()?,
     };
     let seed = seed.parse()?;
-    let kernel = kernel::run(&cell, seed, Windows::Large)?;
-    let simulated = simulated::run(&cell, seed)?;
+    let kernel = kernel::run(&cell, seed, Windows::Default)?;
+    let simulated = simulated::run(&cell, seed, Windows::Default)?;
     println!("kB | kernel, ms | simulated, ms");
     for tenth in 1..=10 {
         let bytes = cell.bytes * tenth / 10;
@@ -176,7 +176,7 @@ impl Row {
 }
 
 /// Prints the table, the greatest differences first.
-fn report(results: &Results) -> Outcome<()> {
+fn report(results: &Results, windows: Windows) -> Outcome<()> {
     let mut rows = Vec::new();
     for cell in cells() {
         let times = results.of(&cell);
@@ -185,7 +185,7 @@ fn report(results: &Results) -> Outcome<()> {
         }
         let mut pairs = Vec::new();
         for (seed, kernel) in times {
-            pairs.push((kernel, simulated::run(&cell, seed)?.millis));
+            pairs.push((kernel, simulated::run(&cell, seed, windows)?.millis));
         }
         rows.push(summary(cell, &pairs));
     }

@@ -9,6 +9,7 @@ use swiftwater_units::Instant;
 
 use crate::Outcome;
 use crate::cells::{Cell, REQUEST};
+use crate::kernel::Windows;
 
 /// Headers of IPv4 and UDP, which the simulator's datagrams don't have in them.
 const HEADERS: u32 = 28;
@@ -25,7 +26,15 @@ pub(crate) struct Simulated {
     pub(crate) stats: SenderStats,
 }
 
-pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<Simulated> {
+pub(crate) fn run(cell: &Cell, seed: u64, windows: Windows) -> Outcome<Simulated> {
+    let config = match windows {
+        Windows::Default => Config::default(),
+        Windows::Large => Config {
+            receive_window: 10 << 20,
+            max_receive_window: 10 << 20,
+            ..Config::default()
+        },
+    };
     let mut network = Network::new(seed);
     let client = network.add_host(HostConfig::default());
     let server = network.add_host(HostConfig::default());
@@ -37,10 +46,10 @@ pub(crate) fn run(cell: &Cell, seed: u64) -> Outcome<Simulated> {
     let remote = SocketAddr::from(([10, 0, 0, 2], 443));
     network.add_interface(client, ([10, 0, 0, 1], 49_152).into(), up, down)?;
     network.add_interface(server, remote, down, up)?;
-    network.set_tcp_server(server, Some(Config::default()));
+    network.set_tcp_server(server, Some(config.clone()));
     network.install(server, TcpExchangeServer::new());
     let lengths = (REQUEST, cell.bytes);
-    let exchange = TcpExchange::new(Config::default(), remote, Instant::ZERO, lengths);
+    let exchange = TcpExchange::new(config, remote, Instant::ZERO, lengths);
     network.install(client, exchange);
     let mut progress = Vec::new();
     while network.step() {

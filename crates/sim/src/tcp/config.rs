@@ -7,9 +7,11 @@ use std::time::Duration;
 pub struct Config {
     /// Window to start with, packets (RFC 6928). Default 10.
     pub initial_window: u64,
-    /// Receive buffer, bytes; fixed, there is no growth of it. Default 16 MiB, which limits nothing
-    /// up to 890 Mbit/s at a round trip of 150 ms.
-    pub receive_buffer: u64,
+    /// Receive window at the start, bytes. Default 81,920: what 128 KiB of memory (`tcp_rmem`) hold of
+    /// packets of 1500 bytes.
+    pub receive_window: u64,
+    /// What it may grow to, bytes. Default 3,932,160: what 6 MiB hold.
+    pub max_receive_window: u64,
     /// Repetitions of a SYN until the connection fails (`tcp_syn_retries`). Default 6; the first
     /// `syn_linear_timeouts` are not counted.
     pub syn_retries: u32,
@@ -31,7 +33,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             initial_window: 10,
-            receive_buffer: 16 << 20,
+            receive_window: 81_920,
+            max_receive_window: 3_932_160,
             syn_retries: 6,
             syn_linear_timeouts: 4,
             syn_ack_retries: 5,

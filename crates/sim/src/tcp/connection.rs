@@ -39,6 +39,9 @@ pub struct Connection {
     state: State,
     sender: Option<Box<Sender>>,
     receiver: Receiver,
+    /// Round trip as the receiver knows it: from an acknowledgement to the data that return its
+    /// timestamp, smoothed.
+    peer_rtt: Option<Duration>,
     outgoing: ByteQueue,
     incoming: ByteQueue,
     /// The application will write no more.
@@ -89,7 +92,10 @@ impl Connection {
             is_client,
             state: State::Opening(handshake),
             sender: None,
-            receiver: Receiver::new(config.receive_buffer).with_delay(config.delayed_ack),
+            receiver: Receiver::new(config.receive_window)
+                .growing_to(config.max_receive_window)
+                .with_delay(config.delayed_ack),
+            peer_rtt: None,
             outgoing: ByteQueue::new(),
             incoming: ByteQueue::new(),
             finished: false,
@@ -177,6 +183,9 @@ impl Connection {
         if let Some(end) = self.peer_end {
             range.end = range.end.min(end);
         }
+        if let Some(rtt) = self.peer_rtt {
+            self.receiver.adapt(now, rtt);
+        }
         self.incoming.copy(range.clone(), out);
         self.incoming.advance(range.end);
         (range.end.saturating_sub(range.start)) as usize
@@ -263,6 +272,13 @@ impl Connection {
         }
         if let Some(ack) = &segment.ack {
             self.on_ack(now, ack, echo, !segment.span().is_empty());
+        }
+        if payload.len() as u64 >= super::MSS
+            && let Some(echo) = echo
+        {
+            let sample = now.saturating_since(echo);
+            let rtt = self.peer_rtt.unwrap_or(sample);
+            self.peer_rtt = Some(rtt * 7 / 8 + sample / 8);
         }
         self.on_payload(now, segment, payload);
         self.close_if_done(now);

@@ -4,7 +4,8 @@
 //! offsets are kept, no contents.
 //!
 //! The window begins at 64 KiB and grows by two segments for each that arrives, up to the buffer; as in
-//! Linux (`tcp_grow_window`), each segment is acknowledged at once meanwhile. The buffer is fixed.
+//! Linux (`tcp_grow_window`), each segment is acknowledged at once meanwhile. The buffer grows to twice
+//! of what the application read within a round trip, if it may ([`Receiver::growing_to`]).
 
 use std::ops::Range;
 use std::time::Duration;
@@ -23,12 +24,24 @@ const INITIAL_WINDOW: u64 = 65_535;
 /// Least payload of a segment that makes the window grow.
 const GROWING_PAYLOAD: u64 = 128;
 
+/// What was read in the running round trip, for the size of the buffer.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    began: Instant,
+    from: u64,
+    /// Most bytes that were read within a round trip.
+    most: u64,
+}
+
 /// Receives one direction of a connection.
 #[derive(Debug, Clone)]
 pub struct Receiver {
     next: u64,
     read: u64,
     capacity: u64,
+    /// What the capacity may grow to.
+    max_capacity: u64,
+    reading: Option<Reading>,
     /// The window to offer, as far as the buffer permits.
     window: u64,
     /// End of the window that was offered: it never moves back.
@@ -52,6 +65,8 @@ impl Receiver {
             next: 0,
             read: 0,
             capacity,
+            max_capacity: capacity,
+            reading: None,
             window: INITIAL_WINDOW.min(capacity),
             edge: INITIAL_WINDOW.min(capacity),
             beyond: Vec::new(),
@@ -63,6 +78,13 @@ impl Receiver {
             delay: DELAYED_ACK,
             ack_at: None,
         }
+    }
+
+    /// The same with a buffer that grows to `most` bytes.
+    #[must_use]
+    pub fn growing_to(mut self, most: u64) -> Self {
+        self.max_capacity = most.max(self.capacity);
+        self
     }
 
     /// The same with another delay of the acknowledgement of a single segment.
@@ -199,6 +221,28 @@ impl Receiver {
             self.ack_at = Some(now);
         }
         bytes
+    }
+
+    /// The application has read; `rtt` is the round trip as the receiver knows it. Once in a round trip
+    /// the buffer is adapted to what was read (`tcp_rcv_space_adjust`): the sender may double its rate.
+    pub fn adapt(&mut self, now: Instant, rtt: Duration) {
+        let reading = self.reading.get_or_insert(Reading {
+            began: now,
+            from: 0,
+            most: 10 * MSS,
+        });
+        if now.saturating_since(reading.began) < rtt {
+            return;
+        }
+        let bytes = self.read - reading.from;
+        if bytes > reading.most {
+            reading.most = bytes;
+            let highest = self.beyond.iter().map(|block| block.end).max();
+            let waiting = highest.map_or(0, |end| end - self.next);
+            let wanted = (2 * bytes + waiting).min(self.max_capacity);
+            self.capacity = self.capacity.max(wanted);
+        }
+        (reading.began, reading.from) = (now, self.read);
     }
 
     fn keep(&mut self, mut block: Range<u64>) {
