@@ -4,8 +4,8 @@
 //! offsets are kept, no contents.
 //!
 //! The window begins at 64 KiB and grows by two segments for each that arrives, up to the buffer; as in
-//! Linux (`tcp_grow_window`), each segment is acknowledged at once meanwhile. The buffer grows to twice
-//! of what the application read within a round trip, if it may ([`Receiver::growing_to`]).
+//! Linux (`tcp_grow_window`), each segment is acknowledged at once meanwhile. The buffer grows with
+//! what the application reads within a round trip, if it may ([`Receiver::growing_to`]).
 
 use std::ops::Range;
 use std::time::Duration;
@@ -236,10 +236,11 @@ impl Receiver {
         }
         let bytes = self.read - reading.from;
         if bytes > reading.most {
+            // Room for the same again, losses, and twice the growth since the last round trip.
+            let room = 2 * bytes + 16 * MSS;
+            let growth = room * (bytes - reading.most) / reading.most;
+            let wanted = (room + 2 * growth).min(self.max_capacity);
             reading.most = bytes;
-            let highest = self.beyond.iter().map(|block| block.end).max();
-            let waiting = highest.map_or(0, |end| end - self.next);
-            let wanted = (2 * bytes + waiting).min(self.max_capacity);
             self.capacity = self.capacity.max(wanted);
         }
         (reading.began, reading.from) = (now, self.read);
