@@ -13,6 +13,16 @@ use swiftwater_units::{Bandwidth, Instant};
 
 const RTT: Duration = Duration::from_millis(100);
 
+/// Timers expire when they are due, and the peer's window never limits.
+fn exact() -> Config {
+    Config {
+        receive_window: 10 << 20,
+        max_receive_window: 10 << 20,
+        tick: Duration::ZERO,
+        ..Config::default()
+    }
+}
+
 fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
@@ -43,7 +53,7 @@ impl World {
         let remote: SocketAddr = ([10, 0, 0, 2], 443).into();
         network.add_interface(client, local, up, down).unwrap();
         network.add_interface(server, remote, down, up).unwrap();
-        network.set_tcp_server(server, Some(Config::default()));
+        network.set_tcp_server(server, Some(exact()));
         network.install(server, TcpExchangeServer::new());
         Self {
             network,
@@ -62,7 +72,7 @@ impl World {
 
     /// Requests `response` bytes at time zero; runs until `until`.
     fn run(&mut self, response: u64, until: u64) -> &TcpExchange {
-        self.run_with(Config::default(), 100, response, until)
+        self.run_with(exact(), 100, response, until)
     }
 
     fn run_with(&mut self, config: Config, up: u64, down: u64, until: u64) -> &TcpExchange {
@@ -140,6 +150,17 @@ fn packets_have_their_true_size_on_the_link() {
 }
 
 #[test]
+fn the_default_window_grows_with_what_is_read() {
+    // 10 MB at 50 Mbit/s need 610 kB in flight, and a window of 80 kB would take 12 s.
+    let link = LinkConfig::default()
+        .rate(Bandwidth::from_mbps(50))
+        .delay(RTT / 2);
+    let mut world = World::new(1, link.clone(), link);
+    let took = finish(world.run_with(Config::default(), 100, 10_000_000, 20_000));
+    assert!(took < Duration::from_secs(3), "{took:?}");
+}
+
+#[test]
 fn a_lost_syn_is_repeated_after_a_second() {
     for lost in 1..=3_u64 {
         let mut world = World::with_delay_only();
@@ -167,7 +188,7 @@ fn without_linear_timeouts_the_timeout_of_the_syn_doubles() {
     });
     let config = Config {
         syn_linear_timeouts: 0,
-        ..Config::default()
+        ..exact()
     };
     let exchange = world.run_with(config, 100, 1000, 20_000);
     assert_eq!(exchange.handshake(), Some(ms(1000 + 2000 + 4000) + RTT));
@@ -197,7 +218,7 @@ fn without_an_answer_the_connection_fails() {
     let config = Config {
         syn_retries: 2,
         syn_linear_timeouts: 0,
-        ..Config::default()
+        ..exact()
     };
     let exchange = world.run_with(config, 100, 1000, 6_999);
     assert_eq!(exchange.error(), None);
@@ -287,7 +308,7 @@ fn a_connection_whose_peer_falls_silent_fails() {
     });
     let config = Config {
         retries: 4,
-        ..Config::default()
+        ..exact()
     };
     let server = Some(config.clone());
     world.network.set_tcp_server(world.server, server);
@@ -305,7 +326,7 @@ fn a_single_segment_is_acknowledged_after_40_ms_once_quick_acknowledgements_are_
     let config = Config {
         receive_window: 60_000,
         max_receive_window: 60_000,
-        ..Config::default()
+        ..exact()
     };
     world.run_with(config, 100, 30 * MSS, 3000);
     let arrival = 3 * RTT;
@@ -322,7 +343,7 @@ fn an_idle_connection_returns_to_the_initial_window() {
     for (restart, segments_at_once) in [(true, 10), (false, 40)] {
         let config = Config {
             slow_start_after_idle: restart,
-            ..Config::default()
+            ..exact()
         };
         assert_eq!(segments_after_idle(config), segments_at_once, "{restart}");
     }
@@ -332,12 +353,7 @@ fn an_idle_connection_returns_to_the_initial_window() {
 fn segments_after_idle(config: Config) -> usize {
     let mut world = World::with_delay_only();
     world.network.set_tcp_server(world.server, Some(config));
-    let exchange = TcpExchange::new(
-        Config::default(),
-        world.remote,
-        Instant::ZERO,
-        (100, 30 * MSS),
-    );
+    let exchange = TcpExchange::new(exact(), world.remote, Instant::ZERO, (100, 30 * MSS));
     world.network.install(world.client, exchange.keep_open());
     world.network.run_until(at(10_000));
     let recording = world.network.record(world.down);
@@ -362,7 +378,7 @@ fn every_byte_arrives_over_a_path_that_loses_duplicates_reorders_and_corrupts() 
             .corrupt(0.05);
         link.jitter_reorders = true;
         let mut world = World::new(seed, link.clone(), link);
-        let exchange = world.run_with(Config::default(), 50_000, 200_000, 300_000);
+        let exchange = world.run_with(exact(), 50_000, 200_000, 300_000);
         let took = finish(exchange);
         assert!(took < Duration::from_secs(100), "{took:?}");
     }
@@ -413,10 +429,10 @@ fn two_connections_share_a_bottleneck() {
         network
             .attach(client, local, right, access.clone(), access)
             .unwrap();
-        network.set_tcp_server(server, Some(Config::default()));
+        network.set_tcp_server(server, Some(exact()));
         network.install(server, TcpExchangeServer::new());
         let start = at(500 * u64::from(flow));
-        let exchange = TcpExchange::new(Config::default(), remote, start, (100, 1 << 30));
+        let exchange = TcpExchange::new(exact(), remote, start, (100, 1 << 30));
         network.install(client, exchange);
         clients.push(client);
     }
@@ -431,4 +447,35 @@ fn two_connections_share_a_bottleneck() {
     let squares: f64 = bytes.iter().map(|bytes| bytes * bytes).sum();
     // Jain's index.
     assert!(total * total / (2.0 * squares) > 0.95, "{bytes:?}");
+}
+
+#[test]
+fn timers_of_the_kernel_are_late() {
+    let mut world = World::with_delay_only();
+    world.network.tap(world.up, |datagram| {
+        if datagram.index < 1 {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    let exchange = world.run_with(Config::default(), 100, 1000, 20_000);
+    // A second is 250 ticks of 4 ms: the timer expires at the next multiple of eight ticks.
+    assert_eq!(exchange.handshake(), Some(ms(1024) + RTT));
+}
+
+#[test]
+fn a_handshake_with_two_repetitions_starts_with_a_window_of_one() {
+    let mut world = World::with_delay_only();
+    world.network.tap(world.up, |datagram| {
+        if datagram.index < 2 {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    });
+    // The client's window: 10 segments take four rounds instead of one.
+    let exchange = world.run_with(exact(), 10 * MSS, 1000, 20_000);
+    let took = finish(exchange);
+    assert_eq!(took, ms(2000) + RTT + 4 * RTT);
 }

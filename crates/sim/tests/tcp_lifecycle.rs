@@ -11,6 +11,14 @@ use swiftwater_units::Instant;
 /// One way.
 const DELAY: Duration = Duration::from_millis(20);
 
+/// Timers expire when they are due.
+fn exact() -> Config {
+    Config {
+        tick: Duration::ZERO,
+        ..Config::default()
+    }
+}
+
 /// Two ends, and datagrams on their way: when they arrive, and whether at the server.
 struct Two {
     now: Instant,
@@ -118,7 +126,7 @@ fn read_all(connection: &mut Connection, now: Instant) -> Vec<u8> {
 
 #[test]
 fn streams_end_one_after_the_other() {
-    let mut two = Two::connected(Config::default());
+    let mut two = Two::connected(exact());
     two.client.write(b"request");
     two.client.finish();
     two.run(Duration::from_secs(1));
@@ -142,7 +150,7 @@ fn streams_end_one_after_the_other() {
 
 #[test]
 fn a_fin_without_data_takes_one_segment() {
-    let mut two = Two::connected(Config::default());
+    let mut two = Two::connected(exact());
     two.client.finish();
     two.server().finish();
     two.run(Duration::from_secs(1));
@@ -152,7 +160,7 @@ fn a_fin_without_data_takes_one_segment() {
 
 #[test]
 fn the_last_acknowledgement_may_be_lost() {
-    let mut two = Two::connected(Config::default());
+    let mut two = Two::connected(exact());
     two.client.finish();
     two.run(Duration::from_millis(500));
     // All that the client sends for a while is lost: its acknowledgement of the server's FIN.
@@ -165,7 +173,7 @@ fn the_last_acknowledgement_may_be_lost() {
 
 #[test]
 fn an_abort_resets_the_peer() {
-    let mut two = Two::connected(Config::default());
+    let mut two = Two::connected(exact());
     two.client.abort();
     two.run(Duration::from_secs(1));
     assert_eq!(two.count(Event::Failed(ConnectionError::Reset)), 1);
@@ -178,7 +186,7 @@ fn a_closed_window_opens_when_the_application_reads() {
         let mut two = Two::connected(Config {
             receive_window: 20_000,
             max_receive_window: 20_000,
-            ..Config::default()
+            ..exact()
         });
         let sent: Vec<u8> = (0..60_000_u32).map(|number| number as u8).collect();
         two.server().write(&sent);
@@ -199,7 +207,7 @@ fn a_closed_window_opens_when_the_application_reads() {
 
 #[test]
 fn a_full_buffer_asks_for_patience_and_tells_when_there_is_room() {
-    let mut two = Two::connected(Config::default());
+    let mut two = Two::connected(exact());
     let room = two.server().writable();
     assert!(room >= 10 * 1448);
     two.server().write(&vec![0; room as usize]);

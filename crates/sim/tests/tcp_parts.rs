@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use swiftwater_sim::tcp::{
     Acknowledgement, ByteQueue, CongestionWindow, Cubic, Expected, Gathering, HyStart, LossProbe,
-    MSS, ProbeOutcome, Progress, Reduction, Segment, SlowStartView, Undo,
+    MSS, ProbeOutcome, Progress, Reduction, Segment, SlowStartView, Ticks, Undo,
 };
 use swiftwater_units::Instant;
 
@@ -284,4 +284,21 @@ fn a_sender_gathers_two_segments_while_acknowledgements_come_fast() {
     };
     assert!(fast.waits());
     assert!(!Gathering { room: 29, ..fast }.waits());
+}
+
+#[test]
+fn the_further_away_a_timer_is_the_coarser_it_is() {
+    let ticks = Ticks::new(ms(4));
+    let expiry = |now, after| ticks.expiry(START + ms(now), START + ms(now + after)) - START;
+    // The next tick after the one that is due, below 63 ticks.
+    assert_eq!(expiry(0, 40), ms(44));
+    assert_eq!(expiry(3, 40), ms(44));
+    assert_eq!(expiry(0, 248), ms(252));
+    // Then multiples of 8 ticks, and of 64 below 4032.
+    assert_eq!(expiry(0, 252), ms(256));
+    assert_eq!(expiry(8, 252), ms(288));
+    assert_eq!(expiry(0, 1000), ms(1024));
+    assert_eq!(expiry(0, 3000), ms(3072));
+    let exact = Ticks::new(Duration::ZERO);
+    assert_eq!(exact.expiry(START, START + ms(300)), START + ms(300));
 }

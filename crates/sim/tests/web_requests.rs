@@ -17,6 +17,17 @@ use swiftwater_units::{Bandwidth, Instant};
 
 const RTT: Duration = Duration::from_millis(100);
 
+/// Timers of TCP expire when they are due.
+fn https() -> HttpsConfig {
+    HttpsConfig {
+        tcp: Config {
+            tick: Duration::ZERO,
+            ..Config::default()
+        },
+        ..HttpsConfig::default()
+    }
+}
+
 fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
@@ -68,7 +79,7 @@ impl World {
 
     fn with_delay_only(plan: Vec<WebRequest>) -> Self {
         let link = LinkConfig::default().delay(RTT / 2);
-        Self::new(1, link, &HttpsConfig::default(), plan)
+        Self::new(1, link, &https(), plan)
     }
 
     /// Runs until `until`, and returns all results.
@@ -134,7 +145,7 @@ fn further_requests_use_the_connection_and_take_one_round_trip() {
 
 #[test]
 fn a_handshake_of_more_than_the_initial_window_takes_another_round_trip() {
-    let mut https = HttpsConfig::default();
+    let mut https = https();
     https.tls.server_flight = 20_000;
     let link = LinkConfig::default().delay(RTT / 2);
     let mut world = World::new(1, link, &https, vec![get(Protocol::Tcp, 0, 1000)]);
@@ -144,17 +155,14 @@ fn a_handshake_of_more_than_the_initial_window_takes_another_round_trip() {
 #[test]
 fn a_resumed_handshake_carries_no_certificates() {
     let bytes = |resumes| {
-        let https = HttpsConfig {
-            resumes,
-            ..HttpsConfig::default()
-        };
+        let https = HttpsConfig { resumes, ..https() };
         let link = LinkConfig::default().delay(RTT / 2);
         let mut world = World::new(1, link, &https, vec![get(Protocol::Tcp, 0, 1000)]);
         let recording = world.network.record(world.down);
         assert_eq!(duration(&world.run(2000)[0]), 3 * RTT);
         recording.bytes()
     };
-    let tls = HttpsConfig::default().tls;
+    let tls = https().tls;
     let saved = (tls.server_flight - tls.resumed_server_flight) as u64;
     let difference = bytes(false) - bytes(true);
     assert!(
@@ -183,7 +191,7 @@ fn concurrent_responses_take_turns() {
     let link = LinkConfig::default()
         .rate(Bandwidth::from_mbps(20))
         .delay(ms(10));
-    let mut world = World::new(1, link, &HttpsConfig::default(), plan);
+    let mut world = World::new(1, link, &https(), plan);
     let exchanges = world.run(10_000);
     let times: Vec<_> = exchanges.iter().map(duration).collect();
     let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
@@ -202,9 +210,9 @@ fn one_lost_packet_holds_back_every_response() {
             .rate(Bandwidth::from_mbps(20))
             .delay(RTT / 2)
     };
-    let mut without = World::new(1, link(), &HttpsConfig::default(), plan.clone());
+    let mut without = World::new(1, link(), &https(), plan.clone());
     let without = without.run(10_000);
-    let mut with = World::new(1, link(), &HttpsConfig::default(), plan);
+    let mut with = World::new(1, link(), &https(), plan);
     // Somewhere in the first frame of the first response.
     with.drop_byte(20_000);
     let with = with.run(10_000);
@@ -223,7 +231,7 @@ fn a_record_is_of_use_only_when_whole() {
     let mut world = World::new(
         1,
         link,
-        &HttpsConfig::default(),
+        &https(),
         vec![get(Protocol::Tcp, 0, MAX_RECORD as u64 - 9)],
     );
     world.drop_byte(12_000);
@@ -239,9 +247,9 @@ fn a_failed_connection_fails_its_requests_and_the_next_one_opens_another() {
         tcp: Config {
             syn_retries: 1,
             syn_linear_timeouts: 0,
-            ..Config::default()
+            ..https().tcp
         },
-        ..HttpsConfig::default()
+        ..https()
     };
     let plan = vec![get(Protocol::Tcp, 0, 1000), get(Protocol::Tcp, 5000, 1000)];
     let link = LinkConfig::default().delay(RTT / 2);
@@ -289,7 +297,7 @@ fn both_protocols_share_a_bottleneck_with_verified_contents() {
         .bdp_rtt(ms(40))
         .buffer(Buffer::Bdp(1.0))
         .loss(LossModel::Bernoulli(0.001));
-    let mut world = World::new(5, link, &HttpsConfig::default(), plan);
+    let mut world = World::new(5, link, &https(), plan);
     let exchanges = world.run(60_000);
     let times: Vec<_> = exchanges.iter().map(duration).collect();
     let both = Bandwidth::from_mbps(20).time_to_send(10_000_000);

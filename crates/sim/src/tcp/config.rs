@@ -27,6 +27,9 @@ pub struct Config {
     pub loss_probe: bool,
     /// How long the acknowledgement of a single segment may wait. Default 40 ms.
     pub delayed_ack: Duration,
+    /// Tick of the clock that timers run on, see [`Ticks`](super::Ticks). Default 4 ms, 250 in a second;
+    /// zero for timers that expire when they are due.
+    pub tick: Duration,
 }
 
 impl Default for Config {
@@ -42,6 +45,7 @@ impl Default for Config {
             slow_start_after_idle: true,
             loss_probe: true,
             delayed_ack: super::DELAYED_ACK,
+            tick: Duration::from_millis(4),
         }
     }
 }

@@ -18,6 +18,7 @@ use super::header::Expected;
 use super::receiver::Receiver;
 use super::segment::{Acknowledgement, Segment};
 use super::sender::Sender;
+use super::ticks::Ticks;
 
 /// How long repetitions of FIN are answered (`TCP_TIMEWAIT_LEN`).
 const LINGER: Duration = Duration::from_secs(60);
@@ -94,7 +95,7 @@ impl Connection {
             sender: None,
             receiver: Receiver::new(config.receive_window)
                 .growing_to(config.max_receive_window)
-                .with_delay(config.delayed_ack),
+                .with_delay(config.delayed_ack, Ticks::new(config.tick)),
             peer_rtt: None,
             outgoing: ByteQueue::new(),
             incoming: ByteQueue::new(),
@@ -259,7 +260,7 @@ impl Connection {
             let answers = segment.ack.is_some() && segment.syn == self.is_client;
             if !answers {
                 if segment.syn && !self.is_client {
-                    handshake.repeat();
+                    handshake.repeat(now);
                 }
                 return;
             }
@@ -288,9 +289,9 @@ impl Connection {
         self.peer_window = segment.ack.as_ref().map_or(0, |ack| ack.window);
         let mut config = self.config.clone();
         if let State::Opening(handshake) = &self.state
-            && handshake.repetitions() > 1
+            && handshake.is_congested()
         {
-            // More than one repetition counts as congestion (RFC 6298, section 5.7).
+            // RFC 6298, section 5.7.
             config.initial_window = 1;
         }
         let mut sender = Box::new(Sender::new(now, &config, rtt, self.peer_window));

@@ -6,6 +6,7 @@ use swiftwater_units::Instant;
 
 use super::config::Config;
 use super::rto::{INITIAL_TIMEOUT, MAX_TIMEOUT};
+use super::ticks::Ticks;
 
 /// One side's SYN until it is acknowledged.
 #[derive(Clone, Debug)]
@@ -17,9 +18,12 @@ pub struct Handshake {
     /// Repetitions so far, and the most.
     repetitions: u32,
     most: u32,
+    /// Answers to repetitions of the peer's SYN.
+    answers: u32,
     /// Timeouts that are not doubled.
     linear: u32,
     is_due: bool,
+    ticks: Ticks,
 }
 
 /// What an expiry of the timer means.
@@ -35,29 +39,32 @@ impl Handshake {
     /// A client's SYN, to be sent now.
     pub fn client(now: Instant, config: &Config) -> Self {
         let linear = config.syn_linear_timeouts;
-        Self::begin(now, config.syn_retries + linear, linear)
+        Self::begin(now, config, config.syn_retries + linear, linear)
     }
 
     /// A server's SYN-ACK, to be sent now.
     pub fn server(now: Instant, config: &Config) -> Self {
-        Self::begin(now, config.syn_ack_retries, 0)
+        Self::begin(now, config, config.syn_ack_retries, 0)
     }
 
-    fn begin(now: Instant, most: u32, linear: u32) -> Self {
+    fn begin(now: Instant, config: &Config, most: u32, linear: u32) -> Self {
         Self {
             began: now,
             sent_at: now,
             timeout: INITIAL_TIMEOUT,
             repetitions: 0,
             most,
+            answers: 0,
             linear,
             is_due: true,
+            ticks: Ticks::new(config.tick),
         }
     }
 
     /// When the timer expires.
     pub fn next_timer(&self) -> Instant {
-        self.sent_at + self.timeout
+        let due = self.sent_at + self.timeout;
+        self.ticks.expiry(self.sent_at, due)
     }
 
     /// The timer expired.
@@ -74,8 +81,10 @@ impl Handshake {
         SynTimeout::Repeat
     }
 
-    /// The peer repeated its SYN: the answer is sent again.
-    pub fn repeat(&mut self) {
+    /// The peer repeated its SYN: the answer is sent again, and its timer starts anew.
+    pub fn repeat(&mut self, now: Instant) {
+        self.answers += 1;
+        self.sent_at = now;
         self.is_due = true;
     }
 
@@ -86,14 +95,15 @@ impl Handshake {
 
     /// The round trip when the acknowledgement arrives at `now`, which returns the timestamp `echo`.
     pub fn rtt(&self, now: Instant, echo: Option<Instant>) -> Option<Duration> {
-        if self.repetitions == 0 {
+        if self.repetitions + self.answers == 0 {
             return Some(now.saturating_since(self.began));
         }
         echo.map(|echo| now.saturating_since(echo))
     }
 
-    /// Repetitions so far.
-    pub fn repetitions(&self) -> u32 {
-        self.repetitions
+    /// Whether it was sent again more than once, not only in answer to the peer: that counts as
+    /// congestion.
+    pub fn is_congested(&self) -> bool {
+        self.repetitions > 0 && self.repetitions + self.answers > 1
     }
 }

@@ -23,6 +23,7 @@ mod rto;
 mod scoreboard;
 mod segment;
 mod sender;
+mod ticks;
 mod undo;
 mod window;
 
@@ -43,5 +44,6 @@ pub use rto::{INITIAL_TIMEOUT, MAX_TIMEOUT, MIN_TIMEOUT, RetransmissionTimeout};
 pub use scoreboard::{Arrived, Scoreboard, SentSegment};
 pub use segment::{Acknowledgement, MAX_SACK_BLOCKS, MSS, Segment};
 pub use sender::{Phase, Sender, SenderStats};
+pub use ticks::Ticks;
 pub use undo::Undo;
 pub use window::CongestionWindow;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use swiftwater_units::Instant;
 
 use super::segment::{Acknowledgement, MAX_SACK_BLOCKS, MSS};
+use super::ticks::Ticks;
 
 /// How long the acknowledgement of a single segment may wait (`TCP_DELACK_MIN`).
 pub const DELAYED_ACK: Duration = Duration::from_millis(40);
@@ -55,6 +56,7 @@ pub struct Receiver {
     is_interactive: bool,
     received_at: Option<Instant>,
     delay: Duration,
+    ticks: Ticks,
     ack_at: Option<Instant>,
 }
 
@@ -76,6 +78,7 @@ impl Receiver {
             is_interactive: false,
             received_at: None,
             delay: DELAYED_ACK,
+            ticks: Ticks::default(),
             ack_at: None,
         }
     }
@@ -87,10 +90,10 @@ impl Receiver {
         self
     }
 
-    /// The same with another delay of the acknowledgement of a single segment.
+    /// The same with another delay of the acknowledgement of a single segment, and the clock of its timer.
     #[must_use]
-    pub fn with_delay(mut self, delay: Duration) -> Self {
-        self.delay = delay;
+    pub fn with_delay(mut self, delay: Duration, ticks: Ticks) -> Self {
+        (self.delay, self.ticks) = (delay, ticks);
         self
     }
 
@@ -174,7 +177,11 @@ impl Receiver {
             || (self.quick_acks > 0 && !self.is_interactive)
             || self.unacknowledged > MSS;
         self.quick_acks = self.quick_acks.saturating_sub(1);
-        let due = if at_once { now } else { now + self.delay };
+        let due = if at_once {
+            now
+        } else {
+            self.ticks.expiry(now, now + self.delay)
+        };
         self.ack_at = Some(self.ack_at.map_or(due, |at| at.min(due)));
     }
 
@@ -213,11 +220,12 @@ impl Receiver {
 
     /// As [`Receiver::read`], at most `max` bytes.
     pub fn read_up_to(&mut self, now: Instant, max: u64) -> Range<u64> {
-        let was_closed = self.next == self.edge;
+        let offered = self.edge - self.next;
         let bytes = self.read..self.next.min(self.read.saturating_add(max));
         self.read = bytes.end;
-        if was_closed && !bytes.is_empty() {
-            // The sender waits for the window to open.
+        let room = (self.read + self.capacity).saturating_sub(self.next);
+        if !bytes.is_empty() && room.min(self.window) >= (2 * offered).max(1) {
+            // The window opened or doubled; the sender may wait for that.
             self.ack_at = Some(now);
         }
         bytes

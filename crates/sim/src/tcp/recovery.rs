@@ -204,7 +204,7 @@ impl Sender {
             self.rack
                 .detect_after_ack(news.now, &mut self.scoreboard, smoothed, in_recovery);
         if let Some(at) = again {
-            self.timer = Some((Timer::Reordering, at + REORDERING_SLACK));
+            self.arm(news.now, Timer::Reordering, at + REORDERING_SLACK);
             news.rearms = false;
         }
         news.lost_repetition |= self.scoreboard.repeating() < repeating;

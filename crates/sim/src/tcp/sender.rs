@@ -14,6 +14,7 @@ use super::reduction::{Progress, Reduction};
 use super::rto::{MIN_TIMEOUT, RetransmissionTimeout};
 use super::scoreboard::Scoreboard;
 use super::segment::MSS;
+use super::ticks::Ticks;
 use super::undo::Undo;
 use super::window::CongestionWindow;
 
@@ -100,6 +101,7 @@ pub struct Sender {
     has_gathered: bool,
     slow_start_after_idle: bool,
     loss_probe: bool,
+    ticks: Ticks,
 }
 
 impl Sender {
@@ -147,6 +149,7 @@ impl Sender {
             has_gathered: false,
             slow_start_after_idle: config.slow_start_after_idle,
             loss_probe: config.loss_probe,
+            ticks: Ticks::new(config.tick),
         }
     }
 
@@ -254,7 +257,7 @@ impl Sender {
         self.on_repeated(now);
         let is_first = self.scoreboard.first().map(|first| &first.payload) == Some(&range);
         if is_first && !matches!(self.timer, Some((Timer::Reordering, _))) {
-            self.timer = Some((Timer::Retransmission, now + self.rto.timeout()));
+            self.arm(now, Timer::Retransmission, now + self.rto.timeout());
         }
         if self.phase == Phase::Recovery {
             self.reduction.on_sent(1);
@@ -353,7 +356,7 @@ impl Sender {
         }
         if self.scoreboard.is_empty() && has_more && self.next_new().is_none() {
             if self.timer.is_none() {
-                self.timer = Some((Timer::Window, now + self.rto.timeout()));
+                self.arm(now, Timer::Window, now + self.rto.timeout());
             }
         } else if matches!(self.timer, Some((Timer::Window, _))) && self.scoreboard.is_empty() {
             self.timer = None;
@@ -363,6 +366,10 @@ impl Sender {
     /// Whether the peer's window has to be asked for, by a byte that it has already.
     pub fn take_window_probe(&mut self) -> bool {
         std::mem::take(&mut self.probes_window)
+    }
+
+    pub(super) fn arm(&mut self, now: Instant, timer: Timer, at: Instant) {
+        self.timer = Some((timer, self.ticks.expiry(now, at)));
     }
 
     /// Restarts the retransmission timer. The time that passed before a loss probe or a wait for
@@ -379,7 +386,7 @@ impl Sender {
             }
             _ => now + timeout,
         };
-        self.timer = Some((Timer::Retransmission, at));
+        self.arm(now, Timer::Retransmission, at);
     }
 
     /// Sets the timer of a loss probe, if one may be sent (RFC 8985, section 7.2). `advancing` is
@@ -403,7 +410,7 @@ impl Sender {
         } else {
             now + delay
         };
-        self.timer = Some((Timer::LossProbe, at));
+        self.arm(now, Timer::LossProbe, at);
         true
     }
 
@@ -418,7 +425,7 @@ impl Sender {
             Timer::Reordering => self.on_reordering_timer(now),
             Timer::Window => {
                 self.rto.back_off();
-                self.timer = Some((Timer::Window, now + self.rto.timeout()));
+                self.arm(now, Timer::Window, now + self.rto.timeout());
                 self.probes_window = true;
             }
         }
@@ -467,7 +474,7 @@ impl Sender {
             self.holds_back = false;
         }
         match again {
-            Some(at) => self.timer = Some((Timer::Reordering, at)),
+            Some(at) => self.arm(now, Timer::Reordering, at),
             None => self.rearm(now),
         }
     }
@@ -498,7 +505,7 @@ impl Sender {
         self.enter_loss(now);
         self.timeouts_in_row += 1;
         self.rto.back_off();
-        self.timer = Some((Timer::Retransmission, now + self.rto.timeout()));
+        self.arm(now, Timer::Retransmission, now + self.rto.timeout());
     }
 
     /// The peer acknowledged something.
