@@ -236,7 +236,7 @@ impl Receiver {
     pub fn adapt(&mut self, now: Instant, rtt: Duration) {
         let reading = self.reading.get_or_insert(Reading {
             began: now,
-            from: 0,
+            from: self.read,
             most: 10 * MSS,
         });
         if now.saturating_since(reading.began) < rtt {
