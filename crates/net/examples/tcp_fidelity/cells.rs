@@ -37,19 +37,33 @@ impl Cell {
     }
 }
 
-/// All of them.
+/// All of them: a grid on which the simulated TCP was developed, and one that was measured once it was
+/// finished.
 pub(crate) fn cells() -> Vec<Cell> {
-    const PATHS: [(u64, u64); 5] = [
-        (2, 20_000),
-        (2, 200_000),
-        (10, 200_000),
-        (10, 1_000_000),
-        (50, 1_000_000),
-    ];
+    let developed = grid(
+        [20, 60, 150],
+        &[0.0, 0.01, 0.03, 0.05],
+        &[
+            (2, 20_000),
+            (2, 200_000),
+            (10, 200_000),
+            (10, 1_000_000),
+            (50, 1_000_000),
+        ],
+    );
+    let afterwards = grid(
+        [10, 100, 300],
+        &[0.005, 0.02, 0.1],
+        &[(1, 10_000), (1, 50_000), (20, 50_000), (20, 300_000)],
+    );
+    [developed, afterwards].concat()
+}
+
+fn grid(rtts_ms: [u64; 3], losses: &[f64], paths: &[(u64, u64)]) -> Vec<Cell> {
     let mut cells = Vec::new();
-    for rtt_ms in [20, 60, 150] {
-        for loss in [0.0, 0.01, 0.03, 0.05] {
-            for (mbps, bytes) in PATHS {
+    for rtt_ms in rtts_ms {
+        for &loss in losses {
+            for &(mbps, bytes) in paths {
                 cells.push(Cell {
                     rtt_ms,
                     loss,

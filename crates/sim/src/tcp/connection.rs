@@ -43,6 +43,7 @@ pub struct Connection {
     /// Round trip as the receiver knows it: from an acknowledgement to the data that return its
     /// timestamp, smoothed.
     peer_rtt: Option<Duration>,
+    last_echo: u32,
     outgoing: ByteQueue,
     incoming: ByteQueue,
     /// The application will write no more.
@@ -97,6 +98,7 @@ impl Connection {
                 .growing_to(config.max_receive_window)
                 .with_delay(config.delayed_ack, Ticks::new(config.tick)),
             peer_rtt: None,
+            last_echo: 0,
             outgoing: ByteQueue::new(),
             incoming: ByteQueue::new(),
             finished: false,
@@ -275,8 +277,11 @@ impl Connection {
             self.on_ack(now, ack, echo, !segment.span().is_empty());
         }
         if payload.len() as u64 >= super::MSS
+            && segment.echo != self.last_echo
             && let Some(echo) = echo
         {
+            // Of the packets that return one timestamp, only the first tells the round trip.
+            self.last_echo = segment.echo;
             let sample = now.saturating_since(echo);
             let rtt = self.peer_rtt.unwrap_or(sample);
             self.peer_rtt = Some(rtt * 7 / 8 + sample / 8);
