@@ -320,3 +320,37 @@ fn udp_may_be_blocked_where_tcp_passes() {
     assert!(exchanges[0].failed.is_some());
     assert_eq!(duration(&exchanges[1]), 3 * RTT);
 }
+
+#[test]
+fn after_the_end_of_a_connection_a_request_opens_another() {
+    for (protocol, rounds) in [(Protocol::Tcp, 3), (Protocol::Quic, 2)] {
+        let plan = vec![get(protocol, 0, 1000), get(protocol, 2000, 1000)];
+        let mut world = World::with_delay_only(plan);
+        world.run(1000);
+        world
+            .network
+            .with_application(world.client, |client: &mut WebClient, host| {
+                client.close(host, protocol);
+            });
+        let exchanges = world.run(4000);
+        for exchange in exchanges {
+            assert_eq!(duration(&exchange), rounds * RTT, "{protocol:?}");
+        }
+    }
+}
+
+#[test]
+fn requests_fail_when_their_connection_is_ended() {
+    for protocol in [Protocol::Tcp, Protocol::Quic] {
+        let mut world = World::with_delay_only(vec![get(protocol, 0, 50_000_000)]);
+        world.run(600);
+        world
+            .network
+            .with_application(world.client, |client: &mut WebClient, host| {
+                client.close(host, protocol);
+            });
+        let exchange = world.run(1000)[0];
+        assert_eq!(exchange.failed, Some(at(600)), "{protocol:?}");
+        assert_eq!(exchange.finish, None);
+    }
+}

@@ -151,6 +151,13 @@ impl Requester {
         self.exchanges.len() - 1
     }
 
+    /// Ends the connection, if there is one; requests without a response fail. The next request that is
+    /// made by [`Requester::request_now`] opens another.
+    pub fn close(&mut self, host: &mut HostContext<'_>) {
+        self.end(host);
+        self.lose(host.now());
+    }
+
     /// Sends one request after the other: each `pause` after the end of the response to the one before.
     #[must_use]
     pub fn one_after_another(mut self, pause: Duration) -> Self {

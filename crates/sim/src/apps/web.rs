@@ -83,6 +83,15 @@ impl WebClient {
         self.made.len() - 1
     }
 
+    /// Ends a protocol's connection; requests on it without a response fail. The next request opens
+    /// another.
+    pub fn close(&mut self, host: &mut HostContext<'_>, protocol: Protocol) {
+        match protocol {
+            Protocol::Quic => self.quic.close(host),
+            Protocol::Tcp => self.tcp.close(host),
+        }
+    }
+
     /// What became of a request.
     pub fn exchange(&self, request: usize) -> Option<Exchange> {
         let (protocol, index) = self.made.get(request)?;

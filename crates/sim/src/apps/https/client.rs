@@ -149,6 +149,12 @@ impl HttpsClient {
         index
     }
 
+    /// Ends the connection, if there is one; requests without a response fail. The next request opens
+    /// another, which resumes the session.
+    pub fn close(&mut self, host: &mut HostContext<'_>) {
+        self.lose(host);
+    }
+
     fn open(&mut self, host: &mut HostContext<'_>) -> Link {
         self.connections += 1;
         Link {
@@ -203,7 +209,11 @@ impl HttpsClient {
                 self.exchanges[pending.exchange].failed = Some(host.now());
             }
             if let Some(connection) = host.tcp(link.handle) {
-                connection.finish();
+                if link.pending.is_empty() {
+                    connection.finish();
+                } else {
+                    connection.abort();
+                }
             }
         }
     }
