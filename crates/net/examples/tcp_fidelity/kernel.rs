@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -86,11 +87,12 @@ pub(crate) fn run(cell: &Cell, seed: u64, windows: Windows) -> Outcome<Measured>
     SockRef::from(&listener).set_tcp_congestion(b"cubic")?;
     let server = listener.local_addr()?;
     let bytes = cell.bytes as usize;
-    let serving = thread::spawn(move || serve(&listener, bytes));
+    let (finished, done) = mpsc::channel();
+    let serving = thread::spawn(move || serve(&listener, bytes, &done));
     let progress = at(relay.client(), move || fetch(server, bytes))??;
     let counters = at(relay.server(), counters)??;
     let packets_up = relay.counters().up.enqueued.packets.get();
-    // Without a reader the server's connection is reset, and its thread ends.
+    drop(finished);
     drop(relay);
     serving.join().map_err(|_| "the server failed")?.ok();
     Ok(Measured {
@@ -135,12 +137,16 @@ fn set_up(windows: Windows) -> io::Result<()> {
     Ok(())
 }
 
-fn serve(listener: &TcpListener, bytes: usize) -> io::Result<()> {
+fn serve(listener: &TcpListener, bytes: usize, done: &Receiver<()>) -> io::Result<()> {
     let (mut stream, _) = listener.accept()?;
     stream.set_nodelay(true)?;
     let mut request = vec![0; REQUEST as usize + 16];
     stream.read_exact(&mut request)?;
-    stream.write_all(&vec![7; bytes])
+    stream.write_all(&vec![7; bytes])?;
+    // Open until the client has all: a FIN behind the response would reveal the loss of its end.
+    // The other end of the channel is dropped then.
+    let _ = done.recv();
+    Ok(())
 }
 
 fn fetch(server: SocketAddr, bytes: usize) -> io::Result<Vec<(f64, usize)>> {
