@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- \
-//!     RESULTS [REPEATS] [AT_ONCE] [large-windows]
+//!     RESULTS [REPEATS] [AT_ONCE] [large-windows] [rtt|loss|mbps|bytes=VALUE]...
 //! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- pairs RESULTS
 //! cargo run -p swiftwater-net --features tun --example tcp_fidelity -- \
 //!     transfer RTT_MS LOSS MBPS BYTES SEED
@@ -54,24 +54,45 @@ fn main() -> Outcome<()> {
         Ok(rest.get(at).map_or(Ok(default), |text| text.parse())?)
     };
     let (repeats, at_once) = (number(0, 30)?, number(1, 6)?);
-    let windows = match rest.get(2).map(String::as_str) {
-        None => Windows::Default,
-        Some("large-windows") => Windows::Large,
-        Some(other) => return Err(format!("unknown: {other}").into()),
-    };
+    let mut windows = Windows::Default;
+    let mut chosen = cells();
+    for option in rest.iter().skip(2) {
+        if option == "large-windows" {
+            windows = Windows::Large;
+        } else {
+            select(&mut chosen, option)?;
+        }
+    }
     let results = Mutex::new(Results::open(Path::new(file))?);
-    if let Err(error) = measure(&results, repeats, at_once, windows) {
+    if let Err(error) = measure(&results, &chosen, (repeats, at_once), windows) {
         eprintln!("the kernel is not measured: {error}");
     }
     let results = results.into_inner().map_err(|_| "a thread failed")?;
     report(&results, windows)
 }
 
+/// Keeps the cells that an option permits: `loss=0.1`, say.
+fn select(cells: &mut Vec<Cell>, option: &str) -> Outcome<()> {
+    let (key, value) = option
+        .split_once('=')
+        .ok_or_else(|| format!("unknown: {option}"))?;
+    let value: f64 = value.parse()?;
+    let of = match key {
+        "rtt" => |cell: &Cell| cell.rtt_ms as f64,
+        "loss" => |cell: &Cell| cell.loss,
+        "mbps" => |cell: &Cell| cell.mbps as f64,
+        "bytes" => |cell: &Cell| cell.bytes as f64,
+        _ => return Err(format!("unknown: {option}").into()),
+    };
+    cells.retain(|cell| (of(cell) - value).abs() < 1e-9);
+    Ok(())
+}
+
 /// Runs what is not in the file yet.
 fn measure(results: &Mutex<Results>, repeats: u64, at_once: u64, windows: Windows) -> Outcome<()> {
     let mut missing = VecDeque::new();
     for seed in 1..=repeats {
-        for cell in cells() {
+        for &cell in chosen {
             let known = results.lock().map_err(|_| "a thread failed")?;
             // Without loss every repeat is the same.
             if known.time(&cell, seed).is_none() && (cell.loss > 0.0 || seed <= 5) {

@@ -14,6 +14,10 @@ use crate::kernel::Windows;
 /// Headers of IPv4 and UDP, which the simulator's datagrams don't have in them.
 const HEADERS: u32 = 28;
 
+/// Microseconds between ticks of timers that are up to 2 s away, and a step through them.
+const PHASES: u64 = 256_000;
+const PHASE_STEP: u64 = 99_991;
+
 /// What the simulator says about a transfer.
 pub(crate) struct Simulated {
     /// Time from the SYN to the last byte, milliseconds.
@@ -48,8 +52,10 @@ pub(crate) fn run(cell: &Cell, seed: u64, windows: Windows) -> Outcome<Simulated
     network.add_interface(server, remote, down, up)?;
     network.set_tcp_server(server, Some(config.clone()));
     network.install(server, TcpExchangeServer::new());
+    // The kernel's transfers begin anywhere between two ticks of its coarser timers.
+    let start = Instant::from_micros(seed * PHASE_STEP % PHASES);
     let lengths = (REQUEST, cell.bytes);
-    let exchange = TcpExchange::new(config, remote, Instant::ZERO, lengths);
+    let exchange = TcpExchange::new(config, remote, start, lengths);
     network.install(client, exchange);
     let mut progress = Vec::new();
     while network.step() {
@@ -58,7 +64,8 @@ pub(crate) fn run(cell: &Cell, seed: u64, windows: Windows) -> Outcome<Simulated
         };
         let received = exchange.received();
         if progress.last().map_or(0, |last: &(f64, u64)| last.1) < received {
-            progress.push((network.now().as_secs_f64() * 1e3, received));
+            let since = network.now().saturating_since(start);
+            progress.push((since.as_secs_f64() * 1e3, received));
         }
         if let Some(took) = exchange.exchange().duration() {
             let connection = network.tcp_connections(server).next();
