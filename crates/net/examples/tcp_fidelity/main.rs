@@ -89,7 +89,12 @@ fn select(cells: &mut Vec<Cell>, option: &str) -> Outcome<()> {
 }
 
 /// Runs what is not in the file yet.
-fn measure(results: &Mutex<Results>, repeats: u64, at_once: u64, windows: Windows) -> Outcome<()> {
+fn measure(
+    results: &Mutex<Results>,
+    chosen: &[Cell],
+    (repeats, at_once): (u64, u64),
+    windows: Windows,
+) -> Outcome<()> {
     let mut missing = VecDeque::new();
     for seed in 1..=repeats {
         for &cell in chosen {
