@@ -10,6 +10,8 @@ use swiftwater_units::Instant;
 
 use crate::event_queue::{EventQueue, Task};
 use crate::host::HostCore;
+use crate::tcp;
+use crate::tcp_table::TcpHandle;
 
 /// A program on a host. All calls happen at points of virtual time; it must not use another clock.
 pub trait Application: Any {
@@ -21,6 +23,12 @@ pub trait Application: Any {
 
     /// An event of a connection, opened or accepted.
     fn on_event(&mut self, host: &mut HostContext<'_>, connection: ConnectionHandle, event: Event);
+
+    /// A TCP connection was accepted: its SYN was received.
+    fn on_tcp_accept(&mut self, _host: &mut HostContext<'_>, _connection: TcpHandle) {}
+
+    /// An event of a TCP connection, opened or accepted.
+    fn on_tcp(&mut self, _host: &mut HostContext<'_>, _connection: TcpHandle, _event: tcp::Event) {}
 
     /// A timer set with [`HostContext::set_timer`] expired.
     fn on_timer(&mut self, _host: &mut HostContext<'_>, _token: u64) {}
@@ -65,6 +73,18 @@ impl HostContext<'_> {
         let (handle, connection) = core.endpoint.connect(now, config, remote, server_name)?;
         core.slots.insert(handle, Box::new(connection));
         Ok(handle)
+    }
+
+    /// Opens a TCP connection from the first interface of the host.
+    pub fn connect_tcp(&mut self, config: &tcp::Config, remote: SocketAddr) -> TcpHandle {
+        let interface = self.core.interfaces.first().copied().unwrap_or_default();
+        self.core.tcp.connect(self.now, config, interface, remote)
+    }
+
+    /// A TCP connection, to read and change; `None` if it no longer exists. Resulting segments are sent
+    /// at the same point of time.
+    pub fn tcp(&mut self, handle: TcpHandle) -> Option<&mut tcp::Connection> {
+        self.core.tcp.get_mut(handle)
     }
 
     /// A connection, to read and change; `None` if it no longer exists. Resulting packets are sent

@@ -5,13 +5,16 @@ use std::net::SocketAddr;
 use swiftwater_link::{Ecn, Packet, Payload, flow_key};
 use swiftwater_quic::EcnCodepoint;
 
-/// A UDP datagram with its addresses.
+/// A UDP datagram or TCP segment with its addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     pub(crate) source: SocketAddr,
     pub(crate) destination: SocketAddr,
     /// The interface that owned the destination address when the datagram was sent.
     pub(crate) interface: u32,
+    /// The client's port of a TCP segment; `None` for UDP. Interfaces have one port only, in their
+    /// address.
+    pub(crate) tcp_port: Option<u16>,
     pub(crate) data: Vec<u8>,
 }
 
@@ -31,7 +34,11 @@ impl Payload for Parcel {
     }
 
     fn flow(&self) -> u64 {
-        flow_key(self.0.source, self.0.destination)
+        let key = flow_key(self.0.source, self.0.destination);
+        match self.0.tcp_port {
+            None => key,
+            Some(port) => key ^ (u64::from(port) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        }
     }
 
     fn duplicate(&self) -> Self {
@@ -60,12 +67,14 @@ impl Pool {
                 source,
                 destination,
                 interface,
+                tcp_port: None,
                 data: Vec::with_capacity(data.len().max(1500)),
             })
         });
         datagram.source = source;
         datagram.destination = destination;
         datagram.interface = interface;
+        datagram.tcp_port = None;
         datagram.data.clear();
         datagram.data.extend_from_slice(data);
         Parcel(datagram)

@@ -13,6 +13,8 @@ pub(crate) enum Task {
     Link(u32),
     /// A connection's timer may have expired.
     Connection { host: u32, slot: u32 },
+    /// A TCP connection's timer may have expired.
+    Tcp { host: u32, slot: u32 },
     /// A timer that a host's application set.
     Application { host: u32, token: u64 },
     /// A datagram that a tap delayed is sent.

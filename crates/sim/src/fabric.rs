@@ -236,20 +236,45 @@ impl Fabric {
             self.stats.unroutable += batch.chunks(segment).len() as u64;
             return;
         };
-        let Interface { outer, uplink, .. } = self.interfaces[from as usize];
-        let Interface {
-            direct, downlink, ..
-        } = self.interfaces[to as usize];
-        let is_neighbour = || self.edge(downlink).from == self.edge(uplink).from;
-        let link = if direct && is_neighbour() {
-            downlink
-        } else {
-            uplink
-        };
+        let outer = self.interfaces[from as usize].outer;
+        let link = self.first_link(from, to);
         for data in batch.chunks(segment) {
             let parcel = self.pool.parcel(outer, transmit.destination, to, data);
             let packet = Packet::with_ecn(parcel, ecn_to_link(transmit.ecn));
             self.offer(link, packet);
+        }
+    }
+
+    /// Sends a TCP segment from an interface.
+    pub(crate) fn transmit_tcp(
+        &mut self,
+        from: u32,
+        destination: SocketAddr,
+        port: u16,
+        data: &[u8],
+    ) {
+        let Some(to) = self.owner_for(from, destination) else {
+            self.stats.unroutable += 1;
+            return;
+        };
+        let outer = self.interfaces[from as usize].outer;
+        let link = self.first_link(from, to);
+        let mut parcel = self.pool.parcel(outer, destination, to, data);
+        parcel.0.tcp_port = Some(port);
+        self.offer(link, Packet::new(parcel));
+    }
+
+    /// The link that a datagram from one interface to another takes first.
+    fn first_link(&self, from: u32, to: u32) -> u32 {
+        let uplink = self.interfaces[from as usize].uplink;
+        let Interface {
+            direct, downlink, ..
+        } = self.interfaces[to as usize];
+        let is_neighbour = || self.edge(downlink).from == self.edge(uplink).from;
+        if direct && is_neighbour() {
+            downlink
+        } else {
+            uplink
         }
     }
 
@@ -268,6 +293,7 @@ impl Fabric {
             let Datagram {
                 source,
                 destination,
+                tcp_port,
                 data,
                 ..
             } = &mut *packet.payload.0;
@@ -276,6 +302,7 @@ impl Fabric {
                 index,
                 source: *source,
                 destination: *destination,
+                tcp_port: *tcp_port,
                 ecn: &mut packet.ecn,
                 data,
             });

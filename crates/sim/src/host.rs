@@ -15,6 +15,7 @@ use crate::datagram::{Parcel, ecn_from_link};
 use crate::event_queue::Task;
 use crate::fabric::Fabric;
 use crate::path_opener::PathOpener;
+use crate::tcp_table::{TcpHandle, TcpTable};
 
 /// Configuration of a host.
 #[derive(Clone, Debug)]
@@ -49,6 +50,7 @@ pub(crate) struct HostCore {
     pub(crate) interfaces: Vec<u32>,
     pub(crate) max_segments: usize,
     pub(crate) path_opener: PathOpener,
+    pub(crate) tcp: TcpTable,
 }
 
 impl HostCore {
@@ -97,6 +99,7 @@ impl Host {
                 interfaces: Vec::new(),
                 max_segments: config.max_segments.max(1),
                 path_opener: PathOpener::default(),
+                tcp: TcpTable::default(),
             },
             application: Box::new(Idle),
             is_listed: false,
@@ -112,6 +115,17 @@ impl Host {
         if !fabric.belongs(datagram.destination, datagram.interface) || interface.host != self.id {
             fabric.stats.misdelivered += 1;
             fabric.pool.recycle(packet);
+            return;
+        }
+        if let Some(port) = datagram.tcp_port {
+            let flow = (datagram.interface, datagram.source, port);
+            let accepted = self.core.tcp.receive(fabric.now, flow, &datagram.data);
+            fabric.pool.recycle(packet);
+            if let Some(handle) = accepted {
+                let (application, mut context) = self.context(fabric);
+                application.on_tcp_accept(&mut context, handle);
+            }
+            self.list(fabric);
             return;
         }
         let meta = DatagramMeta {
@@ -148,7 +162,7 @@ impl Host {
 
     /// Adds the host to the list of those with pending work, if it has any.
     pub(crate) fn list(&mut self, fabric: &mut Fabric) {
-        if self.core.slots.is_busy() && !self.is_listed {
+        if (self.core.slots.is_busy() || self.core.tcp.is_busy()) && !self.is_listed {
             self.is_listed = true;
             fabric.busy.push_back(self.id);
         }
@@ -161,6 +175,31 @@ impl Host {
             self.drive_connection(fabric, handle, &mut buffer);
         }
         fabric.return_buffer(buffer);
+        while let Some(reset) = self.core.tcp.next_reset(fabric.now) {
+            fabric.transmit_tcp(reset.interface, reset.remote, reset.port, reset.data);
+        }
+        while let Some(handle) = self.core.tcp.next_busy() {
+            self.drive_tcp(fabric, handle);
+        }
+        if self.core.slots.is_busy() {
+            // An application answered an event of TCP through QUIC.
+            self.list(fabric);
+        }
+    }
+
+    /// Lets a TCP connection send and report events.
+    fn drive_tcp(&mut self, fabric: &mut Fabric, handle: TcpHandle) {
+        let now = fabric.now;
+        while let Some(flow) = self.core.tcp.transmit(now, handle) {
+            fabric.transmit_tcp(flow.interface, flow.remote, flow.port, flow.data);
+        }
+        while let Some(event) = self.core.tcp.poll_event(handle) {
+            let (application, mut context) = self.context(fabric);
+            application.on_tcp(&mut context, handle, event);
+        }
+        self.core
+            .tcp
+            .settle(handle, self.id, &mut fabric.event_queue);
     }
 
     /// The drain required by the contract: transmits, events, endpoint events, timeout.
@@ -242,5 +281,6 @@ impl Host {
         let (endpoint, server) = self.config.clone();
         self.core.endpoint = Endpoint::new(endpoint, server, seed);
         self.core.slots.clear();
+        self.core.tcp.clear();
     }
 }

@@ -12,7 +12,7 @@
 //! - [`Pair`]: a client and a server over two links, for protocol tests.
 //! - [`Dumbbell`]: flows that share a bottleneck, for experiments on congestion control.
 //! - [`Application`]: the interface of programs on hosts; [`apps`] has the usual ones.
-//! - [`tcp`]: parts of a TCP endpoint modelled on the kernel, not yet attached to a network.
+//! - [`tcp`]: TCP modelled on the kernel, on the same hosts and links as QUIC.
 //!
 //! ```
 //! use std::time::Duration;
@@ -55,6 +55,7 @@ mod routes;
 mod seed;
 mod tap;
 pub mod tcp;
+mod tcp_table;
 mod totals;
 
 pub use application::{Application, HostContext, Idle};
@@ -69,4 +70,5 @@ pub use pair::{Attachment, Direction, Pair, PairBuilder, TransferId, TransferRep
 pub use pattern::Pattern;
 pub use report::{FlowReport, PathReport, QueueReport, Report};
 pub use tap::{Captured, Recording, TapDatagram, Verdict};
+pub use tcp_table::TcpHandle;
 pub use totals::{HostTotals, SocketTotals};

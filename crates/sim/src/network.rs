@@ -23,6 +23,8 @@ use crate::log::{LogDetail, PacketLog};
 use crate::path_opener::PathOpener;
 use crate::seed::{Purpose, Seed};
 use crate::tap::{Recording, Tap, TapDatagram, Verdict};
+use crate::tcp;
+use crate::tcp_table::TcpHandle;
 use crate::totals::HostTotals;
 
 /// Most tasks at one point of time; more mean that time does not advance.
@@ -109,6 +111,18 @@ impl Network {
     ) -> Result<LinkId, SimError> {
         let index = self.fabric.links() as u64;
         let seed = self.seed.number(Purpose::Link, index);
+        self.add_seeded_link(from, to, config, seed)
+    }
+
+    /// Adds a link, one way, with a seed of its own: it draws the same random numbers as any other link of
+    /// that seed and configuration, in real time too.
+    pub fn add_seeded_link(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        config: LinkConfig,
+        seed: u64,
+    ) -> Result<LinkId, SimError> {
         let link = Link::new(config, seed, self.fabric.now)?;
         Ok(LinkId(self.fabric.add_link(link, from.0, to.0)))
     }
@@ -267,6 +281,21 @@ impl Network {
         let host = &mut self.hosts[host.0 as usize];
         host.config.1.clone_from(&server);
         host.core.endpoint.set_server_config(server);
+    }
+
+    /// Accepts TCP connections at a host from now on with these parameters, or none with `None`.
+    pub fn set_tcp_server(&mut self, host: HostId, config: Option<tcp::Config>) {
+        self.hosts[host.0 as usize].core.tcp.listen(config);
+    }
+
+    /// A TCP connection of a host, read-only; also one that is over.
+    pub fn tcp(&self, host: HostId, handle: TcpHandle) -> Option<&tcp::Connection> {
+        self.hosts[host.0 as usize].core.tcp.get(handle)
+    }
+
+    /// The TCP connections of a host, in the order in which they were opened or accepted.
+    pub fn tcp_connections(&self, host: HostId) -> impl Iterator<Item = TcpHandle> {
+        self.hosts[host.0 as usize].core.tcp.handles()
     }
 
     /// The host crashes and restarts at once: its connections are lost without CONNECTION_CLOSE,
@@ -449,6 +478,14 @@ impl Network {
                 let host = &mut self.hosts[host as usize];
                 host.core
                     .slots
+                    .expire(now, slot, host.id, &mut fabric.event_queue);
+                host.list(fabric);
+            }
+            Task::Tcp { host, slot } => {
+                let now = fabric.now;
+                let host = &mut self.hosts[host as usize];
+                host.core
+                    .tcp
                     .expire(now, slot, host.id, &mut fabric.event_queue);
                 host.list(fabric);
             }

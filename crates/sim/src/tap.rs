@@ -20,9 +20,13 @@ pub struct TapDatagram<'a> {
     pub source: SocketAddr,
     /// Receiver.
     pub destination: SocketAddr,
+    /// The client's port if this is a TCP segment, `None` if it is a UDP datagram. Interfaces have one
+    /// port only, in their address; connections of TCP differ by this one.
+    pub tcp_port: Option<u16>,
     /// ECN field; may be changed.
     pub ecn: &'a mut Ecn,
-    /// UDP payload; may be changed, also in length.
+    /// UDP payload, or a TCP segment ([`Segment::decode`](crate::tcp::Segment::decode)); may be changed,
+    /// also in length.
     pub data: &'a mut Vec<u8>,
 }
 

@@ -19,7 +19,8 @@ fn segment(number: u64) -> std::ops::Range<u64> {
 
 /// A receiver that has left quick-ACK mode, and the number of the next segment.
 fn settled() -> (Receiver, u64) {
-    let mut receiver = Receiver::new(1 << 20);
+    // So small that the window does not grow, which would be acknowledged at once.
+    let mut receiver = Receiver::new(60_000);
     for number in 0..u64::from(QUICK_ACKS) {
         receiver.on_payload(START, segment(number));
         assert_eq!(receiver.poll_ack(START).unwrap().next, segment(number).end);
@@ -40,6 +41,7 @@ fn segments_have_the_sizes_of_the_wire() {
             syn,
             payload: 0..payload,
             ack,
+            ..Segment::default()
         }
         .wire_size()
     };
@@ -48,6 +50,22 @@ fn segments_have_the_sizes_of_the_wire() {
     assert_eq!(of(false, 0, 1), 64);
     assert_eq!(of(false, 0, MAX_SACK_BLOCKS), 80);
     assert_eq!(of(true, 0, 0), 60);
+}
+
+#[test]
+fn while_the_window_grows_every_segment_is_acknowledged_at_once() {
+    let mut receiver = Receiver::new(1 << 20);
+    let mut window = receiver.acknowledge().window;
+    for number in 0..60 {
+        receiver.on_payload(START, segment(number));
+        receiver.read(START);
+        let ack = receiver.poll_ack(START).unwrap();
+        assert_eq!(
+            (ack.next, ack.window),
+            (segment(number).end, window + 2 * MSS)
+        );
+        window = ack.window;
+    }
 }
 
 #[test]
@@ -189,7 +207,7 @@ fn five_sent() -> Scoreboard {
 fn three_segments_beyond_a_hole_make_it_lost_and_it_is_sent_again_once() {
     let (mut scoreboard, mut rack) = (five_sent(), Rack::new());
     let arrived = scoreboard.on_ack(&sacked(&[2, 3, 4]));
-    assert_eq!(arrived.len(), 3);
+    assert_eq!(arrived.delivered(), 3);
     rack.on_arrived(millis(104), &arrived);
     let srtt = Duration::from_millis(100);
     assert_eq!(rack.detect(millis(104), &mut scoreboard, srtt, false), None);
@@ -197,7 +215,7 @@ fn three_segments_beyond_a_hole_make_it_lost_and_it_is_sent_again_once() {
     assert_eq!(scoreboard.retransmit(millis(104)), Some(segment(0)));
     assert_eq!(scoreboard.retransmit(millis(104)), Some(segment(1)));
     assert_eq!(scoreboard.retransmit(millis(104)), None);
-    assert_eq!(scoreboard.in_flight(), 2 * MSS);
+    assert_eq!(scoreboard.in_flight(), 2);
 }
 
 #[test]
@@ -259,7 +277,7 @@ proptest! {
                     flying.push((millis(at + 20 + extra + copy), payload.clone()));
                 }
             } else if flying.is_empty() {
-                scoreboard.mark_all_lost();
+                scoreboard.mark_lost(|_| true);
             }
             let (due, later) = flying.into_iter().partition(|(arrives, _)| *arrives <= now);
             flying = later;

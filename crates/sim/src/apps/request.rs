@@ -29,9 +29,22 @@ pub struct Exchange {
     pub finish: Option<Instant>,
     /// True if the response was complete and correct.
     pub verified: bool,
+    /// When the connection was lost before the end of the response.
+    pub failed: Option<Instant>,
 }
 
 impl Exchange {
+    /// One that is due at `due`, of which nothing has happened.
+    pub(crate) fn due(due: Instant) -> Self {
+        Self {
+            due,
+            first_byte: None,
+            finish: None,
+            verified: false,
+            failed: None,
+        }
+    }
+
     /// Time from the request to the whole response.
     pub fn duration(&self) -> Option<Duration> {
         Some(self.finish? - self.due)
@@ -52,6 +65,8 @@ enum Pace {
     Every(Duration),
     /// This long after the response to the one before.
     AfterResponse(Duration),
+    /// When the caller says so.
+    OnDemand,
 }
 
 /// Timer of the start of the connection.
@@ -76,6 +91,8 @@ pub struct Requester {
     handle: Option<ConnectionHandle>,
     connected: bool,
     exchanges: Vec<Exchange>,
+    /// Bytes of each request, without its header, and of its response.
+    lengths: Vec<(u64, u64)>,
     /// Requests that have a stream.
     begun: usize,
     /// Bytes of responses that are over.
@@ -105,9 +122,40 @@ impl Requester {
             handle: None,
             connected: false,
             exchanges: Vec::new(),
+            lengths: Vec::new(),
             begun: 0,
             pending: BTreeMap::new(),
         }
+    }
+
+    /// Sends nothing by itself: requests are made by [`Requester::request_now`].
+    pub fn on_demand(config: ClientConfig, remote: SocketAddr) -> Self {
+        Self {
+            pace: Pace::OnDemand,
+            ..Self::new(config, remote, (0, Duration::ZERO), (0, 0))
+        }
+    }
+
+    /// Makes a request of `request_len` bytes, 16 more of its header, and a response of `response_len`
+    /// bytes, due now. Opens a connection if there is none. Returns its index in
+    /// [`Requester::exchanges`].
+    pub fn request_now(
+        &mut self,
+        host: &mut HostContext<'_>,
+        (request_len, response_len): (u64, u64),
+    ) -> usize {
+        if self.handle.is_none() {
+            self.connect(host);
+        }
+        self.add(host, (request_len, response_len));
+        self.exchanges.len() - 1
+    }
+
+    /// Ends the connection, if there is one; requests without a response fail. The next request that is
+    /// made by [`Requester::request_now`] opens another.
+    pub fn close(&mut self, host: &mut HostContext<'_>) {
+        self.end(host);
+        self.lose(host.now());
     }
 
     /// Sends one request after the other: each `pause` after the end of the response to the one before.
@@ -158,13 +206,14 @@ impl Requester {
             && let Some(id) = connection.open(Dir::Bi)
         {
             let pattern = Pattern::new(self.begun as u64);
+            let (request_len, response_len) = self.lengths[self.begun];
             let mut pending = Pending {
                 exchange: self.begun,
-                source: Source::new(pattern, Some(self.request_len)),
+                source: Source::new(pattern, Some(request_len)),
                 sink: Sink::new(pattern),
             };
             let mut head = [0; HEAD_LEN];
-            head[..8].copy_from_slice(&self.response_len.to_be_bytes());
+            head[..8].copy_from_slice(&response_len.to_be_bytes());
             head[8..].copy_from_slice(&(self.begun as u64).to_be_bytes());
             // The windows of a new stream have room for a header.
             let _ = connection.send_stream(id).write(&head);
@@ -191,7 +240,8 @@ impl Requester {
         }
         if sink.is_finished() {
             exchange.finish = Some(now);
-            exchange.verified = sink.is_intact() && sink.received() == self.response_len;
+            let (_, response_len) = self.lengths[pending.exchange];
+            exchange.verified = sink.is_intact() && sink.received() == response_len;
         }
         let is_over = sink.is_finished() || result.is_err();
         if is_over {
@@ -219,13 +269,30 @@ impl Requester {
     }
 
     fn request(&mut self, host: &mut HostContext<'_>) {
-        self.exchanges.push(Exchange {
-            due: host.now(),
-            first_byte: None,
-            finish: None,
-            verified: false,
-        });
+        self.add(host, (self.request_len, self.response_len));
+    }
+
+    fn add(&mut self, host: &mut HostContext<'_>, lengths: (u64, u64)) {
+        self.exchanges.push(Exchange::due(host.now()));
+        self.lengths.push(lengths);
         self.begin(host);
+    }
+
+    /// The connection is gone, and with it what is pending; requests made from now on open another.
+    fn lose(&mut self, now: Instant) {
+        if matches!(self.pace, Pace::OnDemand) {
+            self.handle = None;
+        }
+        self.connected = false;
+        self.pending.clear();
+        self.begun = self.exchanges.len();
+        for exchange in self
+            .exchanges
+            .iter_mut()
+            .filter(|each| each.finish.is_none())
+        {
+            exchange.failed.get_or_insert(now);
+        }
     }
 
     fn end(&self, host: &mut HostContext<'_>) {
@@ -239,7 +306,9 @@ impl Requester {
 impl Application for Requester {
     fn on_start(&mut self, host: &mut HostContext<'_>) {
         let start = host.now().max(self.start);
-        host.set_timer(start, CONNECT);
+        if !matches!(self.pace, Pace::OnDemand) {
+            host.set_timer(start, CONNECT);
+        }
         match self.pace {
             Pace::Every(interval) => {
                 for nth in 0..self.count as u32 {
@@ -247,6 +316,7 @@ impl Application for Requester {
                 }
             }
             Pace::AfterResponse(_) => host.set_timer(start, REQUEST),
+            Pace::OnDemand => {}
         }
         if let Some(stop) = self.stop {
             host.set_timer(stop, STOP);
@@ -268,6 +338,7 @@ impl Application for Requester {
                 }
             }
             Event::Stream(StreamEvent::Readable { id }) => self.read(host, handle, id),
+            Event::Closed { .. } if self.handle == Some(handle) => self.lose(host.now()),
             _ => {}
         }
     }

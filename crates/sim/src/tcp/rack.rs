@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use swiftwater_units::Instant;
 
-use super::scoreboard::{Scoreboard, SentSegment};
+use super::scoreboard::{Arrived, Scoreboard, SentSegment};
 
 /// Segments covered by SACK from which no reordering is waited for, unless it was seen before.
 const DUPLICATE_THRESHOLD: usize = 3;
@@ -21,6 +21,8 @@ pub struct Rack {
     min_rtt: Option<Duration>,
     highest_arrived: u64,
     has_reordering: bool,
+    /// Something arrived since the last detection.
+    advanced: bool,
 }
 
 impl Rack {
@@ -34,16 +36,27 @@ impl Rack {
         self.has_reordering
     }
 
+    /// The least round trip of the connection.
+    pub fn min_rtt(&self) -> Option<Duration> {
+        self.min_rtt
+    }
+
+    /// Takes a round trip that was not measured by a segment with payload: that of the handshake.
+    pub fn on_handshake(&mut self, rtt: Duration) {
+        self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+    }
+
     /// Takes the segments that an acknowledgement newly reported (steps 1 to 3).
-    pub fn on_arrived(&mut self, now: Instant, arrived: &[SentSegment]) {
+    pub fn on_arrived(&mut self, now: Instant, arrived: &Arrived) {
         let highest_before = self.highest_arrived;
-        for segment in arrived {
+        for segment in arrived.newly() {
             let rtt = now.saturating_since(segment.sent_at);
             let end = segment.payload.end;
             if segment.retransmitted && self.min_rtt.is_some_and(|least| rtt < least) {
                 // The acknowledgement is likely that of an earlier transmission.
                 continue;
             }
+            self.advanced = true;
             if !segment.retransmitted {
                 self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
                 self.has_reordering |= end < highest_before;
@@ -59,6 +72,20 @@ impl Rack {
         }
     }
 
+    /// As [`Rack::detect`], if something arrived since the last detection.
+    pub fn detect_after_ack(
+        &mut self,
+        now: Instant,
+        scoreboard: &mut Scoreboard,
+        smoothed_rtt: Duration,
+        in_recovery: bool,
+    ) -> Option<Instant> {
+        if !std::mem::take(&mut self.advanced) {
+            return None;
+        }
+        self.detect(now, scoreboard, smoothed_rtt, in_recovery)
+    }
+
     /// Marks segments as lost that were sent before one that arrived, a round trip and the reordering
     /// window ago (step 5). Returns when to call it again, if some may be lost by then.
     ///
@@ -71,6 +98,9 @@ impl Rack {
         in_recovery: bool,
     ) -> Option<Instant> {
         let latest = self.latest?;
+        if scoreboard.is_in_order() {
+            return None;
+        }
         let is_certain = in_recovery || scoreboard.sacked() >= DUPLICATE_THRESHOLD;
         let window = if is_certain && !self.has_reordering {
             Duration::ZERO
@@ -78,17 +108,23 @@ impl Rack {
             (self.min_rtt.unwrap_or_default() / 4).min(smoothed_rtt)
         };
         let mut again = None;
-        for segment in scoreboard.outstanding_mut().filter(|s| !s.lost) {
+        scoreboard.mark_lost(|segment| {
             if (segment.sent_at, segment.payload.end) >= latest {
-                continue;
+                return false;
             }
             let lost_at = segment.sent_at + self.rtt + window;
-            if lost_at <= now {
-                segment.lost = true;
-            } else {
+            let is_lost = lost_at <= now;
+            if !is_lost {
                 again = again.max(Some(lost_at));
             }
-        }
+            is_lost
+        });
         again
+    }
+
+    /// Whether a segment is so recent that it does not count as lost when the retransmission timer
+    /// expires (section 6.3).
+    pub fn is_recent(&self, now: Instant, segment: &SentSegment) -> bool {
+        self.latest.is_some() && segment.sent_at + self.rtt > now
     }
 }

@@ -79,6 +79,11 @@ impl RetransmissionTimeout {
         self.backoffs = self.backoffs.saturating_add(1);
     }
 
+    /// How often the timer expired since the last sample.
+    pub fn backoffs(&self) -> u32 {
+        self.backoffs
+    }
+
     /// The smoothed round trip, once there is a sample.
     pub fn smoothed(&self) -> Option<Duration> {
         self.estimate

@@ -1,6 +1,7 @@
 //! What one segment carries, and how many bytes it takes on an IPv4 link.
 //!
-//! Sequence numbers are 64-bit offsets in the stream: they do not wrap, and SYN takes none of them.
+//! Sequence numbers are 64-bit offsets in the stream: SYN takes none of them, and FIN takes one after
+//! the last byte. How they are written with 32 bits is in the module `header`.
 
 use std::ops::Range;
 
@@ -30,14 +31,24 @@ pub struct Acknowledgement {
 }
 
 /// A segment of an established connection, or the SYN of either side.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Whether this is a SYN or SYN-ACK; such a segment carries no payload here.
     pub syn: bool,
+    /// Whether the stream ends after the payload.
+    pub fin: bool,
+    /// Whether the connection is aborted (RFC 9293, section 3.5.2).
+    pub reset: bool,
+    /// Whether the sender had nothing more to send (RFC 9293, section 3.9.1.2).
+    pub push: bool,
     /// Offsets of the payload; empty for a pure acknowledgement.
     pub payload: Range<u64>,
     /// The acknowledgement; absent only in the client's SYN.
     pub ack: Option<Acknowledgement>,
+    /// When the segment was sent, in milliseconds on the sender's clock (RFC 7323).
+    pub timestamp: u32,
+    /// The timestamp of the peer that this segment returns; 0 for none.
+    pub echo: u32,
 }
 
 impl Segment {
@@ -52,5 +63,10 @@ impl Segment {
         };
         let payload = self.payload.end.saturating_sub(self.payload.start);
         IP_HEADER + TCP_HEADER + options + payload
+    }
+
+    /// The offsets that the segment takes: those of the payload, and one of FIN.
+    pub fn span(&self) -> Range<u64> {
+        self.payload.start..self.payload.end + u64::from(self.fin)
     }
 }
