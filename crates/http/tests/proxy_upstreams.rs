@@ -123,7 +123,10 @@ async fn http2_is_spoken_over_tls_if_the_upstream_does() {
     }
     let head = heads.lock().unwrap().pop().unwrap();
     assert_eq!(head.version, Version::HTTP_2);
-    assert_eq!(head.uri.to_string(), format!("https://localhost:{port}/base/a/b?c"));
+    assert_eq!(
+        head.uri.to_string(),
+        format!("https://localhost:{port}/base/a/b?c")
+    );
     assert!(!head.headers.contains_key("host"));
     assert!(head.headers["x-forwarded-host"] == "public.example");
     assert_eq!(server.connections(), 1);

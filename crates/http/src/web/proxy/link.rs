@@ -14,7 +14,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use crate::tcp::ALPN_HTTP2;
+/// The name of HTTP/2 in TLS (RFC 7301).
+pub(super) const ALPN_HTTP2: &[u8] = b"h2";
+/// The name of HTTP/1.1.
+pub(super) const ALPN_HTTP11: &[u8] = b"http/1.1";
 
 /// Whether a connection has carried a response. Travels in the extensions of responses and in
 /// errors.

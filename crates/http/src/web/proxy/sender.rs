@@ -11,10 +11,10 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use super::connector::Connector;
 use super::error::ProxyError;
 use super::http2::{Failure, Http2};
+use super::link::{ALPN_HTTP2, ALPN_HTTP11};
 use super::options::ProxyOptions;
 use super::upload::Upload;
 use super::upstream::{Speaks, Upstream};
-use crate::tcp::{ALPN_HTTP2, ALPN_HTTP11};
 
 /// hyper's smallest buffer for the head of a response.
 const MIN_HEADER_BUFFER: usize = 8192;
