@@ -274,13 +274,13 @@ async fn a_client_that_dies_ends_the_tunnel() {
 #[tokio::test]
 async fn silence_has_a_limit() {
     let options = ProxyOptions {
-        websocket_timeout: Duration::from_millis(600),
+        websocket_timeout: Duration::from_millis(2000),
         ..ProxyOptions::default()
     };
     let world = with(options).await;
     let mut socket = world.http1("/echo").await.unwrap();
     for _ in 0..4 {
-        tokio::time::sleep(Duration::from_millis(250)).await;
+        tokio::time::sleep(Duration::from_millis(700)).await;
         socket.send(Message::text("x")).await.unwrap();
         assert_eq!(
             in_time(socket.next()).await.unwrap().unwrap(),
@@ -309,7 +309,7 @@ async fn each_direction_waits_for_its_reader_alone() {
     })
     .await;
     // What sockets hold, and a little.
-    assert!(before < 40_000_000, "{before}");
+    assert!(before < 200_000_000, "{before}");
     socket.send(Message::text("still heard")).await.unwrap();
     until(|| world.upstream.messages() == [Message::text("still heard")]).await;
     let mut received = 0;
