@@ -21,6 +21,7 @@ use swiftwater_http::tcp::{
 use swiftwater_http::web::balancer::{Balancer, HealthCheck};
 use swiftwater_http::web::body::Body;
 use swiftwater_http::web::proxy::{Proxy, ProxyOptions, Upstream, UpstreamTls};
+use swiftwater_http::web::service::WebService;
 use swiftwater_http::web::upgrade::UpgradeRequest;
 use swiftwater_tls::DevCertificate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -34,7 +35,7 @@ use peers::{certificate, fed, get, in_time, piece, plain, secure, text, until};
 type Heads = Arc<Mutex<Vec<request::Parts>>>;
 
 /// Gives the body and its trailers back; at `/socket` it agrees to WebSocket and echoes bytes.
-async fn echo(heads: Heads, request: Request<Body>) -> Result<Response<Body>, Infallible> {
+fn echo(heads: &Heads, request: Request<Body>) -> Response<Body> {
     let (head, body) = request.into_parts();
     heads.lock().unwrap().push(head.clone());
     let asked = head.extensions.get::<UpgradeRequest>();
@@ -48,24 +49,31 @@ async fn echo(heads: Heads, request: Request<Body>) -> Result<Response<Body>, In
             let _ = tokio::io::copy(&mut reader, &mut writer).await;
             let _ = writer.shutdown().await;
         });
-        return Ok(response);
+        return response;
     }
-    Ok(Response::new(body))
+    Response::new(body)
+}
+
+/// The service, and what it will have seen.
+fn noting() -> (impl WebService + Sync, Heads) {
+    let heads = Heads::default();
+    let noted = Arc::clone(&heads);
+    let service = service_fn(move |request| {
+        let response = echo(&noted, request);
+        async move { Ok::<_, Infallible>(response) }
+    });
+    (service, heads)
 }
 
 /// A server without TLS that echoes.
 async fn cleartext(limits: TcpLimits) -> (RunningServer, Heads) {
-    let heads = Heads::default();
-    let noted = Arc::clone(&heads);
-    let service = service_fn(move |request| echo(Arc::clone(&noted), request));
+    let (service, heads) = noting();
     (plain(service, limits).await, heads)
 }
 
 /// A server with TLS that echoes, with the protocols that it speaks.
 async fn encrypted(shown: &Arc<Certificates>, only_http1: bool) -> (RunningServer, Heads) {
-    let heads = Heads::default();
-    let noted = Arc::clone(&heads);
-    let service = service_fn(move |request| echo(Arc::clone(&noted), request));
+    let (service, heads) = noting();
     if !only_http1 {
         return (secure(service, TcpLimits::default(), shown).await, heads);
     }
@@ -77,7 +85,7 @@ async fn encrypted(shown: &Arc<Certificates>, only_http1: bool) -> (RunningServe
 }
 
 /// Trust in `certificate` alone.
-fn trust(certificate: &DevCertificate, name: Option<&'static str>) -> Option<UpstreamTls> {
+fn trust(certificate: &DevCertificate, name: Option<&'static str>) -> UpstreamTls {
     let mut roots = RootCertStore::empty();
     roots.add(certificate.certificate_der()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -86,10 +94,10 @@ fn trust(certificate: &DevCertificate, name: Option<&'static str>) -> Option<Ups
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    Some(UpstreamTls {
+    UpstreamTls {
         config: Arc::new(config),
         name: name.map(|name| ServerName::try_from(name).unwrap()),
-    })
+    }
 }
 
 fn proxy(url: &str, options: ProxyOptions) -> Proxy {
@@ -113,7 +121,7 @@ async fn http2_is_spoken_over_tls_if_the_upstream_does() {
     let (server, heads) = encrypted(&shown, false).await;
     let port = server.local_addr().port();
     let options = ProxyOptions {
-        tls: trust(&trusted, None),
+        tls: Some(trust(&trusted, None)),
         ..ProxyOptions::default()
     };
     let proxy = proxy(&format!("https://localhost:{port}/base"), options);
@@ -138,7 +146,7 @@ async fn http1_is_spoken_over_tls_if_the_upstream_does() {
     let (server, heads) = encrypted(&shown, true).await;
     let port = server.local_addr().port();
     let options = ProxyOptions {
-        tls: trust(&trusted, None),
+        tls: Some(trust(&trusted, None)),
         preserve_host: true,
         ..ProxyOptions::default()
     };
@@ -170,16 +178,16 @@ async fn certificates_of_upstreams_are_verified() {
         let proxy = proxy(url, options);
         async move { send(&proxy, get("/")).await.status().as_u16() }
     };
-    assert_eq!(status(&by_name, trust(&trusted, None)).await, 200);
-    assert_eq!(status(&by_name, trust(&other, None)).await, 502);
+    assert_eq!(status(&by_name, Some(trust(&trusted, None))).await, 200);
+    assert_eq!(status(&by_name, Some(trust(&other, None))).await, 502);
     assert_eq!(status(&by_name, None).await, 502);
     assert_eq!(
-        status(&by_name, trust(&trusted, Some("other.example"))).await,
+        status(&by_name, Some(trust(&trusted, Some("other.example")))).await,
         502
     );
-    assert_eq!(status(&by_address, trust(&trusted, None)).await, 502);
+    assert_eq!(status(&by_address, Some(trust(&trusted, None))).await, 502);
     assert_eq!(
-        status(&by_address, trust(&trusted, Some("localhost"))).await,
+        status(&by_address, Some(trust(&trusted, Some("localhost")))).await,
         200
     );
     assert_eq!(heads.lock().unwrap().len(), 2);
@@ -284,7 +292,7 @@ async fn a_restarted_upstream_gets_a_new_connection() {
         StatusCode::BAD_GATEWAY
     );
     let listener = TcpListener::bind(address).await.unwrap();
-    let service = service_fn(|request| echo(Heads::default(), request));
+    let (service, _) = noting();
     let _server = TcpServer::plain().serve(listener, service).unwrap();
     assert_eq!(text(send(&proxy, post("three")).await).await, "three");
 }
@@ -324,7 +332,7 @@ async fn websocket_takes_http1_over_tls_and_none_over_h2c() {
     let (trusted, shown) = certificate();
     let (server, heads) = encrypted(&shown, false).await;
     let options = ProxyOptions {
-        tls: trust(&trusted, None),
+        tls: Some(trust(&trusted, None)),
         ..ProxyOptions::default()
     };
     let port = server.local_addr().port();
@@ -409,7 +417,7 @@ async fn upstreams_of_every_kind_share_requests_and_are_checked() {
     let directory = tempfile::TempDir::new().unwrap();
     let path = at_socket(&directory);
     let options = ProxyOptions {
-        tls: trust(&trusted, None),
+        tls: Some(trust(&trusted, None)),
         ..ProxyOptions::default()
     };
     let parse = |url: String| Upstream::parse(&url).unwrap();

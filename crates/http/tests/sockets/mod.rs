@@ -92,6 +92,10 @@ async fn head(stream: &TcpStream) -> String {
     }
 }
 
+#[allow(
+    clippy::result_large_err,
+    reason = "the type that the library requires"
+)]
 async fn serve(mut stream: TcpStream, seen: &Mutex<Seen>) {
     let head = head(&stream).await;
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
