@@ -115,9 +115,11 @@ async fn websocket_passes_where_it_may_and_is_logged() {
          [[site.route]]\npath = \"/off\"\nupstream = \"http://{upstream}\"\nwebsocket = false\n\
          [[site.route]]\npath = \"/short\"\nupstream = \"http://{upstream}\"\nwebsocket_timeout = \"200ms\"\n"
     );
-    let server = Operated::start(&config, &[("files/a", "text")], &[&certificate]);
+    let mut server = Operated::start(&config, &[("files/a", "text")], &[&certificate]);
     let (mut stream, line) = upgrade(server.port, &certificate, "/on/socket").await;
     assert_eq!(line, "HTTP/1.1 101 Switching Protocols");
+    // Connections go on after a reload.
+    server.hang_up("reloaded");
     stream.write_all(b"bytes").await.unwrap();
     stream.flush().await.unwrap();
     let mut echoed = [0; 5];

@@ -14,9 +14,10 @@ use futures_util::{SinkExt, StreamExt};
 use http::StatusCode;
 use http_body_util::BodyExt;
 use swiftwater_http::tcp::{RunningServer, TcpLimits};
+use swiftwater_http::web::balancer::Balancer;
 use swiftwater_http::web::proxy::{Proxy, ProxyOptions, Upstream as Target};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -315,6 +316,33 @@ async fn each_direction_waits_for_its_reader_alone() {
     let mut received = 0;
     while received <= before {
         received += in_time(socket.next()).await.unwrap().unwrap().len();
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_down_is_left_out() {
+    let upstream = Upstream::start().await;
+    let down = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let target = |address| Target::parse(&format!("http://{address}")).unwrap();
+    let balancer = Balancer::new(
+        target(down),
+        vec![target(upstream.address)],
+        &ProxyOptions::default(),
+    );
+    let server = plain(balancer, TcpLimits::default()).await;
+    let mut client = http2_client(server.local_addr()).await;
+    for _ in 0..2 {
+        let (response, sender) = ask_http2(&mut client, "/echo", "websocket").await;
+        let mut socket = socket_http2(response, sender).await;
+        socket.send(Message::text("x")).await.unwrap();
+        assert_eq!(
+            in_time(socket.next()).await.unwrap().unwrap(),
+            Message::text("x")
+        );
     }
 }
 
