@@ -156,6 +156,27 @@ async fn websocket_passes_where_it_may_and_is_logged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn websocket_connections_are_cut_after_the_time_to_stop() {
+    let certificate = certificate();
+    let upstream = websocket();
+    let config = format!(
+        "grace = \"500ms\"\n{CERTIFICATE}[[site]]\n[[site.route]]\nupstream = \"http://{upstream}\"\n"
+    );
+    let server = Operated::start(&config, &[], &[&certificate]);
+    let (mut stream, line) = upgrade(server.port, &certificate, "/").await;
+    assert_eq!(line, "HTTP/1.1 101 Switching Protocols");
+    let code = tokio::task::spawn_blocking(move || server.interrupt());
+    // Until then it goes on.
+    stream.write_all(b"bytes").await.unwrap();
+    stream.flush().await.unwrap();
+    let mut echoed = [0; 5];
+    stream.read_exact(&mut echoed).await.unwrap();
+    assert_eq!(code.await.unwrap(), Some(130));
+    let mut rest = Vec::new();
+    assert!(stream.read_to_end(&mut rest).await.is_err() || rest.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn protocols_that_content_does_not_have_are_not_implemented() {
     let certificate = certificate();
     let upstream = websocket();
