@@ -330,8 +330,10 @@ async fn an_http3_tunnel_ends_as_the_service_ends_it() {
     feeder.data("still here");
     drop(feeder);
     let (request, _feeder) = connect_h3("/broken", "echo");
-    let mut body = in_time(client.send(request)).await.unwrap().into_body();
-    assert!(read_h3(&mut body).await.is_err());
+    // The reset may overtake the head.
+    if let Ok(answer) = in_time(client.send(request)).await {
+        assert!(read_h3(&mut answer.into_body()).await.is_err());
+    }
 }
 
 #[tokio::test]
