@@ -75,6 +75,17 @@ impl Connector {
         }
     }
 
+    /// Ends connections over TCP whose peer acknowledges nothing for `time`, on systems that can do it.
+    pub(super) fn give_up_after(mut self, time: Duration) -> Self {
+        #[cfg(any(target_os = "android", target_os = "linux"))]
+        if let Place::Network(http, _) = &mut self.place {
+            http.set_tcp_user_timeout(Some(time));
+        }
+        #[cfg(not(any(target_os = "android", target_os = "linux")))]
+        let _ = (&mut self, time);
+        self
+    }
+
     /// The next connection is `link`.
     pub(super) fn put_back(&self, link: Link) {
         *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(link);

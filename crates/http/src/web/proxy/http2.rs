@@ -27,8 +27,9 @@ const STREAM_WINDOW: u32 = 128 * 1024;
 /// Receive window of a connection, bytes: more than its slow responses usually hold, so that the others go on.
 const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
 
-/// Time between PINGs while requests are in progress, and for their answers.
-const PING_INTERVAL: Duration = Duration::from_secs(20);
+/// How long an upstream may acknowledge nothing that was sent: a connection to one that is gone would otherwise get
+/// requests for minutes. PING is no alternative: servers of gRPC close connections that send it often.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// Why there is no response.
 #[derive(Debug)]
@@ -97,7 +98,7 @@ impl Http2 {
         header_size: usize,
     ) -> Self {
         Self {
-            connector,
+            connector: connector.give_up_after(SILENCE),
             scheme,
             connect_timeout,
             header_size: u32::try_from(header_size).unwrap_or(u32::MAX),
@@ -113,14 +114,13 @@ impl Http2 {
     ) -> Result<Response<Incoming>, Failure> {
         let mut may_repeat = true;
         loop {
-            let (mut connection, is_new) = match self.connection().await {
+            let (mut connection, stream, is_new) = match self.connection().await {
                 Ok(found) => found,
                 Err(Connecting::Failed(error)) => return Err(Failure::Connect(error)),
                 Err(Connecting::NotHttp2(link)) => {
                     return Err(Failure::NotHttp2(Box::new((request, link))));
                 }
             };
-            let stream = connection.open();
             request = self.convert(request);
             let mut error = match connection.sender.try_send_request(request).await {
                 Ok(mut response) => {
@@ -137,26 +137,27 @@ impl Http2 {
         }
     }
 
-    /// A connection with room for a request, and whether it is new.
-    async fn connection(&self) -> Result<(Shared, bool), Connecting> {
+    /// A connection with room for a request, the request's place on it, and whether it is new.
+    async fn connection(&self) -> Result<(Shared, OpenStream, bool), Connecting> {
         let locked = timeout(self.connect_timeout, self.connections.lock()).await;
         let mut connections = locked.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
         let mut kept_idle = false;
         connections.retain(|connection| {
             let is_idle = connection.open.load(Ordering::Relaxed) == 0;
-            let is_spare = is_idle && std::mem::replace(&mut kept_idle, true);
-            !connection.sender.is_closed() && !is_spare
+            let is_open = !connection.sender.is_closed();
+            is_open && !(is_idle && std::mem::replace(&mut kept_idle, true))
         });
         if let Some(found) = connections.iter().find(|connection| connection.has_room()) {
-            return Ok((found.clone(), false));
+            return Ok((found.clone(), found.open(), false));
         }
         let link = self.connector.clone().connect().await?;
         if link.refuses_http2() {
             return Err(Connecting::NotHttp2(link));
         }
         let connection = self.begin(link).await?;
+        let stream = connection.open();
         connections.push(connection.clone());
-        Ok((connection, true))
+        Ok((connection, stream, true))
     }
 
     async fn begin(&self, link: Link) -> Result<Shared, BoxError> {
@@ -165,8 +166,6 @@ impl Http2 {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_header_list_size(self.header_size)
-            .keep_alive_interval(PING_INTERVAL)
-            .keep_alive_timeout(PING_INTERVAL)
             .handshake(link)
             .await?;
         let most = Arc::new(AtomicUsize::new(connection.current_max_send_streams()));
