@@ -107,6 +107,11 @@ impl Operated {
         Ok(SendRequest::new(connection, Config::default()))
     }
 
+    /// Stops the server; its exit code.
+    pub(crate) fn interrupt(mut self) -> Option<i32> {
+        self.server.take().unwrap().interrupt()
+    }
+
     /// Stops the server in good order.
     pub(crate) fn stop(mut self) -> TempDir {
         let code = self.server.take().unwrap().interrupt();

@@ -28,6 +28,7 @@ use crate::web::early_data::EarlyData;
 use crate::web::response_budget::{ConnectionBudget, PieceSize, ResponseBudget, busy};
 use crate::web::service::WebService;
 use crate::web::timed_body::{Pace, TimedBody};
+use crate::web::upgrade::UpgradeRequest;
 
 /// Content length from which on a response is announced to the policies, bytes. Less leaves within a round trip or two
 /// whatever its paths.
@@ -324,13 +325,21 @@ fn prepare(
         head.extensions.insert(request);
         return (Request::from_parts(*head, Body::empty()), Some(asked));
     }
-    let body = if end {
-        Body::empty()
-    } else {
+    let content = (!end).then(|| {
         let exchange = Some(Arc::clone(exchange));
-        let body = RecvBody::new(exchange, &head.headers, Code::NO_ERROR);
-        Body::new(TimedBody::new(body, server.pace))
-    };
+        RecvBody::new(exchange, &head.headers, Code::NO_ERROR)
+    });
+    if head.method == Method::CONNECT {
+        let protocol = head.extensions.get::<h3::ConnectProtocol>();
+        let protocol = protocol.map(h3::ConnectProtocol::as_str);
+        let incoming = content.map_or_else(Body::empty, Body::new);
+        let asked = UpgradeRequest::connect(protocol, incoming);
+        head.extensions.insert(asked);
+        return (Request::from_parts(*head, Body::empty()), None);
+    }
+    let body = content.map_or_else(Body::empty, |content| {
+        Body::new(TimedBody::new(content, server.pace))
+    });
     (Request::from_parts(*head, body), None)
 }
 

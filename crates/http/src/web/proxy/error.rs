@@ -7,6 +7,8 @@ use http::StatusCode;
 use hyper_util::client::legacy;
 use thiserror::Error;
 
+use crate::web::body::BoxError;
+
 /// Why the proxy answers itself. [`status`](Self::status) is the client's response; the cause is
 /// logged.
 #[derive(Debug, Error)]
@@ -16,9 +18,13 @@ pub enum ProxyError {
     /// the upstream, or could escape its route.
     #[error("the target can't be forwarded")]
     Target,
-    /// CONNECT, or an upgrade such as WebSocket's: the proxy forwards messages, not tunnels.
-    #[error("tunnels and upgrades are not supported")]
+    /// CONNECT, or a handshake of WebSocket that is malformed or not permitted
+    /// ([`ProxyOptions::websocket`](super::ProxyOptions::websocket)).
+    #[error("this tunnel or upgrade is not supported")]
     Tunnel,
+    /// The upstream answered a handshake of WebSocket with neither a consent nor a refusal.
+    #[error("the upstream did not agree to WebSocket properly")]
+    NotWebSocket,
     /// TRACE, which would reveal the fields that the proxy adds (RFC 9110, section 9.3.8).
     #[error("TRACE is not supported")]
     Trace,
@@ -33,16 +39,16 @@ pub enum ProxyError {
     Busy,
     /// The upstream can't be reached.
     #[error("the upstream can't be reached")]
-    Connect(#[source] legacy::Error),
+    Connect(#[source] BoxError),
     /// Connecting to the upstream took too long.
     #[error("the upstream can't be reached before the timeout")]
-    ConnectTimeout(#[source] legacy::Error),
+    ConnectTimeout(#[source] BoxError),
     /// The head of the response took too long.
     #[error("the upstream does not answer before the timeout")]
     HeadTimeout,
-    /// The upstream closed the connection, or violated HTTP/1.1.
+    /// The upstream closed the connection, or violated the protocol.
     #[error("the upstream did not answer properly")]
-    Upstream(#[source] legacy::Error),
+    Upstream(#[source] BoxError),
     /// The body of the request failed before the response started.
     #[error("the body of the request broke off")]
     Body,
@@ -52,10 +58,15 @@ pub enum ProxyError {
 }
 
 impl ProxyError {
-    /// True if the upstream failed, not the request.
+    /// True if the upstream failed, not the request. A resource without WebSocket is no failure: clients choose the
+    /// resource.
     pub(in crate::web) fn is_of_upstream(&self) -> bool {
         let status = self.status();
-        status == StatusCode::BAD_GATEWAY || status == StatusCode::GATEWAY_TIMEOUT
+        let is_gateway = matches!(
+            status,
+            StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT
+        );
+        is_gateway && !matches!(self, Self::NotWebSocket)
     }
 
     /// True if nothing of the request was sent.
@@ -71,19 +82,16 @@ impl ProxyError {
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
             Self::Tunnel | Self::Trace => StatusCode::NOT_IMPLEMENTED,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Connect(_) | Self::Upstream(_) => StatusCode::BAD_GATEWAY,
+            Self::Connect(_) | Self::Upstream(_) | Self::NotWebSocket => StatusCode::BAD_GATEWAY,
             Self::ConnectTimeout(_) | Self::HeadTimeout => StatusCode::GATEWAY_TIMEOUT,
         }
     }
 }
 
-/// The innermost errors of the HTTP client, classified.
-impl From<legacy::Error> for ProxyError {
-    fn from(error: legacy::Error) -> Self {
-        if !error.is_connect() {
-            return Self::Upstream(error);
-        }
-        let late = has_cause(&error, |cause| {
+impl ProxyError {
+    /// No connection was established.
+    pub(super) fn connect(error: BoxError) -> Self {
+        let late = has_cause(&*error, |cause| {
             cause
                 .downcast_ref::<io::Error>()
                 .is_some_and(|io| io.kind() == io::ErrorKind::TimedOut)
@@ -92,6 +100,17 @@ impl From<legacy::Error> for ProxyError {
             Self::ConnectTimeout(error)
         } else {
             Self::Connect(error)
+        }
+    }
+}
+
+/// The innermost errors of the HTTP client, classified.
+impl From<legacy::Error> for ProxyError {
+    fn from(error: legacy::Error) -> Self {
+        if error.is_connect() {
+            Self::connect(error.into())
+        } else {
+            Self::Upstream(error.into())
         }
     }
 }
@@ -115,8 +134,12 @@ pub(super) fn ended_early(error: &legacy::Error) -> bool {
     })
 }
 
-fn has_cause(error: &legacy::Error, wanted: impl Fn(&(dyn Error + 'static)) -> bool) -> bool {
-    let mut cause = error.source();
+/// Whether `error` or a cause of it is the one `wanted`.
+fn has_cause(
+    error: &(dyn Error + 'static),
+    wanted: impl Fn(&(dyn Error + 'static)) -> bool,
+) -> bool {
+    let mut cause = Some(error);
     while let Some(error) = cause {
         if wanted(error) {
             return true;

@@ -12,7 +12,8 @@ use super::fields::{
     remove_misleading, unify_content_length,
 };
 use super::location::{self, Public};
-use super::options::{ProxyOptions, Upstream};
+use super::options::ProxyOptions;
+use super::upstream::Upstream;
 use crate::web::connection_info::ConnectionInfo;
 use crate::web::early_data::{EARLY_DATA, EarlyData, says_early};
 
@@ -29,13 +30,17 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// The request for `upstream` that corresponds to the client's.
+    /// The request for `upstream` that corresponds to the client's, which `makes_tunnel` if it is a handshake that is
+    /// permitted.
     pub(super) fn new(
         client: request::Parts,
         upstream: &Upstream,
         options: &ProxyOptions,
+        makes_tunnel: bool,
     ) -> Result<Self, ProxyError> {
-        refuse_tunnels(&client)?;
+        if !makes_tunnel {
+            refuse_tunnels(&client)?;
+        }
         if options.behind_route && is_ambiguous(client.uri.path()) {
             return Err(ProxyError::Target);
         }
@@ -68,8 +73,9 @@ impl Outgoing {
             headers.insert(TE, HeaderValue::from_static("trailers"));
             headers.insert(CONNECTION, HeaderValue::from_static("te"));
         }
-        let authority = match &host {
-            Some(host) if options.preserve_host => host,
+        let authority = match (&options.host, &host) {
+            (Some(host), _) => host,
+            (None, Some(host)) if options.preserve_host => host,
             _ => &upstream.authority,
         };
         let authority =
@@ -109,7 +115,7 @@ fn take_expectation(headers: &mut HeaderMap) -> Result<bool, ProxyError> {
     Ok(headers.remove(EXPECT).is_some())
 }
 
-/// CONNECT and upgrades to WebSocket make tunnels; TRACE shows what proxies add. Other upgrades, such as that to HTTP/2, are
+/// CONNECT and other upgrades to WebSocket make tunnels; TRACE shows what proxies add. Other upgrades, such as that to HTTP/2, are
 /// offers that a server may ignore (RFC 9110, section 7.8).
 fn refuse_tunnels(client: &request::Parts) -> Result<(), ProxyError> {
     let websocket = has_token(&client.headers, &CONNECTION, "upgrade")

@@ -366,6 +366,23 @@ pub struct Route {
     /// Upstream: send the client's host, instead of the upstream's own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub preserve_host: bool,
+    /// Upstream: the host that it gets, whatever the client's is.
+    #[serde(
+        default,
+        deserialize_with = "values::upstream_host",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub upstream_host: Option<String>,
+    /// Upstream over TLS: the name that is asked for and must be in its certificate. Default: its host.
+    #[serde(
+        default,
+        deserialize_with = "values::upstream_name",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub upstream_name: Option<String>,
+    /// Upstream over TLS: file of the certificates that are trusted, PEM. Default: those of the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream_ca: Option<PathBuf>,
     /// Upstream: trust the `Forwarded` and `X-Forwarded-*` fields of clients, as behind another
     /// proxy.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -379,6 +396,12 @@ pub struct Route {
     /// Upstream: longest gap between pieces of a response. Default: 120 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_timeout: Option<Period>,
+    /// Upstream: forward WebSocket. Default: yes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub websocket: Option<bool>,
+    /// Upstream: how long a WebSocket connection may be without a byte either way. Default: 10 minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub websocket_timeout: Option<Period>,
     /// Upstream: path that is requested regularly to see whether the upstream works. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_path: Option<CheckPath>,
