@@ -15,13 +15,14 @@ use tokio::task::JoinSet;
 use tower::ServiceExt;
 
 use super::body::RecvBody;
+use super::connect::HttpDatagrams;
 use super::connection::Http3;
 use super::exchange::Exchange;
 use super::hosted::Incoming;
 use super::idle::Idle;
 use super::webtransport::{Asked, SessionLimits, establish};
 use super::{ALPN_HTTP3, content, date};
-use crate::h3::{self, Code, Fault};
+use crate::h3::{self, Code, ConnectProtocol, Fault};
 use crate::web::body::{Body, BoxError, text_response};
 use crate::web::connection_info::{ConnectionInfo, Transport};
 use crate::web::early_data::EarlyData;
@@ -324,12 +325,22 @@ fn prepare(
         head.extensions.insert(request);
         return (Request::from_parts(*head, Body::empty()), Some(asked));
     }
+    let is_tunnel = head.extensions.get::<ConnectProtocol>().is_some();
+    if is_tunnel {
+        let datagrams = HttpDatagrams::new(exchange.http3.clone(), exchange.id);
+        head.extensions.insert(datagrams);
+    }
     let body = if end {
         Body::empty()
     } else {
         let exchange = Some(Arc::clone(exchange));
         let body = RecvBody::new(exchange, &head.headers, Code::NO_ERROR);
-        Body::new(TimedBody::new(body, server.pace))
+        if is_tunnel {
+            // Nothing need be said for a long time.
+            Body::new(body)
+        } else {
+            Body::new(TimedBody::new(body, server.pace))
+        }
     };
     (Request::from_parts(*head, body), None)
 }

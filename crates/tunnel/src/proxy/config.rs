@@ -1,0 +1,56 @@
+//! Configuration of a proxy.
+
+use std::time::Duration;
+
+use super::access::Access;
+use crate::policy::{ReflectionLimit, TargetPolicy};
+
+/// Who may use a proxy, which targets it reaches, and its limits.
+#[derive(Clone, Debug)]
+pub struct ProxyConfig {
+    /// Who may use it.
+    pub access: Access,
+    /// Which targets it reaches.
+    pub policy: TargetPolicy,
+    /// What is sent to a target before it answers.
+    pub reflection: ReflectionLimit,
+    /// Limits on resources.
+    pub limits: Limits,
+}
+
+impl ProxyConfig {
+    /// A proxy for those with `access`, with the default policy and limits.
+    pub fn new(access: Access) -> Self {
+        Self {
+            access,
+            policy: TargetPolicy::default(),
+            reflection: ReflectionLimit::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Limits on resources.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Tunnels at once, each with a socket. Default 4096.
+    pub tunnels: usize,
+    /// Tunnels of one user at once; without authentication all clients are one user. Default 128.
+    pub tunnels_per_user: usize,
+    /// How long a tunnel lasts without a datagram in either direction; less than two minutes ends tunnels that
+    /// are in use (RFC 9298, section 3.1). Default two minutes.
+    pub idle_timeout: Duration,
+    /// How long the resolution of a name may take. Default 5 s.
+    pub resolution: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            tunnels: 4096,
+            tunnels_per_user: 128,
+            idle_timeout: Duration::from_secs(120),
+            resolution: Duration::from_secs(5),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The proxy: a tower service that answers requests for UDP proxying (RFC 9298).
+//!
+//! A request passes, in this order: its form, the user, the port, the resolution of the name, the address, the
+//! limits. Then the socket to the target is opened and the request is answered; the tunnel lasts until either side
+//! ends the stream, the target refuses datagrams, or nothing passes for the idle timeout.
+//!
+//! - [`ProxyConfig`]: who may use it, which targets it reaches, limits.
+//! - [`UdpProxy`]: the service. Requests that are not for UDP proxying get 404, other extended CONNECT requests 501.
+//! - [`ProxyStats`]: counters.
+
+mod access;
+mod capsules;
+mod config;
+mod idle;
+mod places;
+mod refusal;
+mod request;
+mod resolve;
+mod stats;
+mod target_socket;
+mod tunnel;
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{HeaderName, HeaderValue, Request, Response};
+use http_body_util::channel::Channel;
+use swiftwater_http::udp::connect::HttpDatagrams;
+use swiftwater_http::web::body::Body;
+use tower::Service;
+
+use self::places::Places;
+use self::refusal::Refusal;
+use self::stats::Counters;
+use self::target_socket::TargetSocket;
+use self::tunnel::Tunnel;
+use crate::proxy_status::{PROXY_STATUS, connected};
+
+pub use self::access::{Access, Token, TokenError};
+pub use self::config::{Limits, ProxyConfig};
+pub use self::resolve::{Resolve, Resolving, SystemResolver};
+pub use self::stats::ProxyStats;
+
+/// Says that the content is capsules (RFC 9297, section 3.4).
+pub(crate) const CAPSULE_PROTOCOL: HeaderName = HeaderName::from_static("capsule-protocol");
+
+/// Pieces of content for the client that wait to be sent.
+const WAITING_PIECES: usize = 16;
+
+/// A proxy for UDP. Clones share its limits and counters.
+#[derive(Clone)]
+pub struct UdpProxy {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    config: ProxyConfig,
+    resolver: Box<dyn Resolve>,
+    places: Places,
+    counters: Arc<Counters>,
+}
+
+impl UdpProxy {
+    /// A proxy that resolves names with the system's resolver.
+    pub fn new(config: ProxyConfig) -> Self {
+        Self::with_resolver(config, SystemResolver)
+    }
+
+    /// A proxy that resolves names with `resolver`.
+    pub fn with_resolver(config: ProxyConfig, resolver: impl Resolve) -> Self {
+        let places = Places::new(config.limits);
+        Self {
+            shared: Arc::new(Shared {
+                config,
+                resolver: Box::new(resolver),
+                places,
+                counters: Arc::default(),
+            }),
+        }
+    }
+
+    /// Counters since the start.
+    pub fn stats(&self) -> ProxyStats {
+        self.shared.counters.read()
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+        match self.open(request).await {
+            Ok(response) => response,
+            Err(refusal) => {
+                tracing::debug!(%refusal, "a tunnel was refused");
+                self.shared.counters.on_refusal();
+                refusal.response()
+            }
+        }
+    }
+
+    async fn open(&self, request: Request<Body>) -> Result<Response<Body>, Refusal> {
+        let shared = &self.shared;
+        let (head, content) = request.into_parts();
+        let target = request::target(&head)?;
+        let user = shared.config.access.check(&head.headers)?;
+        shared.config.policy.check_port(target.port())?;
+        let time_limit = shared.config.limits.resolution;
+        let addresses = resolve::addresses(&*shared.resolver, &target, time_limit).await?;
+        let address = shared.config.policy.choose(&addresses);
+        let address = address.ok_or(Refusal::NoAddress)??;
+        let place = shared.places.take(user.as_deref())?;
+        let socket = TargetSocket::connect(address).map_err(Refusal::Socket)?;
+        let (to_client, body) = Channel::<bytes::Bytes>::new(WAITING_PIECES);
+        let tunnel = Tunnel {
+            socket,
+            datagrams: head.extensions.get::<HttpDatagrams>().cloned(),
+            to_client,
+            from_client: content,
+            reflection: shared.config.reflection,
+            idle_timeout: shared.config.limits.idle_timeout,
+            counters: Arc::clone(&shared.counters),
+        };
+        tracing::debug!(%target, %address, user = user.as_deref(), "tunnel opened");
+        tokio::spawn(async move {
+            let end = tunnel.run().await;
+            tracing::debug!(%target, %address, %end, "tunnel closed");
+            drop(place);
+        });
+        let mut response = Response::new(Body::new(body));
+        let headers = response.headers_mut();
+        headers.insert(CAPSULE_PROTOCOL, HeaderValue::from_static("?1"));
+        if let Some(status) = connected(address) {
+            headers.insert(PROXY_STATUS, status);
+        }
+        Ok(response)
+    }
+}
+
+impl Service<Request<Body>> for UdpProxy {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let proxy = self.clone();
+        Box::pin(async move { Ok(proxy.answer(request).await) })
+    }
+}
+
+impl std::fmt::Debug for UdpProxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UdpProxy")
+            .field("config", &self.shared.config)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,85 @@
+//! The socket of a tunnel to its target: connected, so that only the target's datagrams are received and errors of
+//! the network are reported (RFC 9298, section 3.1).
+
+use std::io::{self, IoSliceMut};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use quinn_udp::{RecvMeta, UdpSocketState};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+/// Room for what one receive call yields, which may be several datagrams, bytes.
+pub(super) const RECEIVE_BUFFER: usize = 65_535;
+
+/// Kernel buffers to ask for, bytes: a burst of a fast server waits there.
+const KERNEL_BUFFER: usize = 1 << 20;
+
+/// A connected UDP socket that fragments nothing.
+#[derive(Debug)]
+pub(super) struct TargetSocket {
+    io: UdpSocket,
+    state: UdpSocketState,
+}
+
+impl TargetSocket {
+    /// A socket that is connected to `target`, from any local address.
+    pub(super) fn connect(target: SocketAddr) -> io::Result<Self> {
+        let local: SocketAddr = if target.is_ipv4() {
+            (Ipv4Addr::UNSPECIFIED, 0).into()
+        } else {
+            (Ipv6Addr::UNSPECIFIED, 0).into()
+        };
+        let domain = Domain::for_address(target);
+        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+        // Larger buffers are welcome, not required.
+        let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
+        let _ = socket.set_send_buffer_size(KERNEL_BUFFER);
+        socket.set_nonblocking(true)?;
+        socket.bind(&local.into())?;
+        socket.connect(&target.into())?;
+        // Sets Don't Fragment, and lets the system join datagrams of one size.
+        let state = UdpSocketState::new((&socket).into())?;
+        Ok(Self {
+            io: UdpSocket::from_std(socket.into())?,
+            state,
+        })
+    }
+
+    /// Ready once there are datagrams or an error.
+    pub(super) async fn readable(&self) -> io::Result<()> {
+        self.io.readable().await
+    }
+
+    /// Receives what is there into `buffer` and calls `each` with each datagram; false if nothing was.
+    pub(super) fn receive(
+        &self,
+        buffer: &mut [u8],
+        mut each: impl FnMut(&[u8]),
+    ) -> io::Result<bool> {
+        let mut meta = [RecvMeta::default()];
+        let received = self.io.try_io(Interest::READABLE, || {
+            let mut slots = [IoSliceMut::new(buffer)];
+            self.state.recv((&self.io).into(), &mut slots, &mut meta)
+        });
+        match received {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        let [meta] = meta;
+        let len = meta.len.min(buffer.len());
+        if len == 0 {
+            each(&[]);
+        }
+        for datagram in buffer[..len].chunks(meta.stride.max(1)) {
+            each(datagram);
+        }
+        Ok(true)
+    }
+
+    /// Sends a datagram, or fails with `WouldBlock` if the system's buffer is full.
+    pub(super) fn send(&self, payload: &[u8]) -> io::Result<()> {
+        self.io.try_send(payload).map(drop)
+    }
+}
