@@ -13,8 +13,7 @@ use super::refusal::Refusal;
 use crate::target::{Host, Target};
 
 /// A resolution in progress.
-pub type Resolving<'a> =
-    Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
+pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
 
 /// Resolves names to addresses.
 pub trait Resolve: Send + Sync + 'static {

@@ -5,8 +5,8 @@ use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use quinn_udp::{RecvMeta, UdpSocketState};
-use socket2::{Domain, Protocol, Socket, Type};
-use tokio::io::Interest;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::io::{Interest, Ready};
 use tokio::net::UdpSocket;
 
 /// Room for what one receive call yields, which may be several datagrams, bytes.
@@ -14,6 +14,9 @@ pub(super) const RECEIVE_BUFFER: usize = 65_535;
 
 /// Kernel buffers to ask for, bytes: a burst of a fast server waits there.
 const KERNEL_BUFFER: usize = 1 << 20;
+
+/// An error of the network makes a socket not readable.
+const RECEIVABLE: Interest = Interest::READABLE.add(Interest::ERROR);
 
 /// A connected UDP socket that fragments nothing.
 #[derive(Debug)]
@@ -46,19 +49,26 @@ impl TargetSocket {
         })
     }
 
-    /// Ready once there are datagrams or an error.
-    pub(super) async fn readable(&self) -> io::Result<()> {
-        self.io.readable().await
+    /// Ready once there are datagrams or an error; which of both is for [`TargetSocket::receive`].
+    pub(super) async fn ready(&self) -> io::Result<Ready> {
+        self.io.ready(RECEIVABLE).await
     }
 
     /// Receives what is there into `buffer` and calls `each` with each datagram; false if nothing was.
     pub(super) fn receive(
         &self,
+        ready: Ready,
         buffer: &mut [u8],
         mut each: impl FnMut(&[u8]),
     ) -> io::Result<bool> {
         let mut meta = [RecvMeta::default()];
-        let received = self.io.try_io(Interest::READABLE, || {
+        // One kind at a time: tokio takes a combination for nothing.
+        let kind = if ready.is_error() {
+            Interest::ERROR
+        } else {
+            Interest::READABLE
+        };
+        let received = self.io.try_io(kind, || {
             let mut slots = [IoSliceMut::new(buffer)];
             self.state.recv((&self.io).into(), &mut slots, &mut meta)
         });
@@ -80,6 +90,7 @@ impl TargetSocket {
 
     /// Sends a datagram, or fails with `WouldBlock` if the system's buffer is full.
     pub(super) fn send(&self, payload: &[u8]) -> io::Result<()> {
-        self.io.try_send(payload).map(drop)
+        // Asks the system, not tokio: to tokio a new socket is not writable until its event loop has turned.
+        SockRef::from(&self.io).send(payload).map(drop)
     }
 }

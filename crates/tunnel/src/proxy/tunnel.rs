@@ -13,6 +13,7 @@ use swiftwater_http::udp::connect::HttpDatagrams;
 use swiftwater_http::web::body::Body;
 use swiftwater_net::quic::{DatagramOptions, SendDatagramError};
 use thiserror::Error;
+use tokio::io::Ready;
 use tokio::select;
 
 use super::capsules::{self, CapsuleError, Capsules};
@@ -95,11 +96,11 @@ impl Tunnel {
         let mut buffer = Vec::new();
         loop {
             select! {
-                readable = socket.readable() => {
-                    if let Err(error) = readable {
-                        return error.into();
-                    }
-                    match from_target(&mut target, &mut client, &mut buffer) {
+                ready = socket.ready() => {
+                    let received = ready.and_then(|ready| {
+                        from_target(ready, &mut target, &mut client, &mut buffer)
+                    });
+                    match received {
                         Ok(true) => idle.restart(),
                         Ok(false) => {}
                         Err(error) => return error.into(),
@@ -139,6 +140,7 @@ impl Tunnel {
 
 /// Forwards what waits in the socket of the target; false if nothing did.
 fn from_target(
+    ready: Ready,
     target: &mut ToTarget<'_>,
     client: &mut ToClient<'_>,
     buffer: &mut Vec<u8>,
@@ -146,7 +148,7 @@ fn from_target(
     buffer.resize(RECEIVE_BUFFER, 0);
     let received = target
         .socket
-        .receive(buffer, |payload| client.forward(payload))?;
+        .receive(ready, buffer, |payload| client.forward(payload))?;
     if received {
         target.reflection.on_answer();
     }
