@@ -33,11 +33,13 @@ struct State {
     open: BTreeMap<u64, Weak<Exchange>>,
     /// The last time a request started or ended.
     changed: Instant,
-    /// The request that was started last, until the task of its stream has taken it.
+    /// The request that was started last, or accepted as a tunnel, until the task of its stream has taken it.
     begun: Weak<Exchange>,
     abandoned: u32,
     abandon_start: Instant,
     abused: bool,
+    /// Another protocol follows the messages.
+    has_left_http: bool,
 }
 
 /// The shared record of one connection.
@@ -61,6 +63,7 @@ impl Activity {
                 abandoned: 0,
                 abandon_start: now,
                 abused: false,
+                has_left_http: false,
             }),
             abuse: Notify::new(),
             limits,
@@ -83,6 +86,21 @@ impl Activity {
     /// Returns the request that was started last, once.
     pub(super) fn take_begun(&self) -> Option<Arc<Exchange>> {
         std::mem::take(&mut self.lock().begun).upgrade()
+    }
+
+    /// The next task is another one of this request.
+    pub(super) fn continues(&self, exchange: &Arc<Exchange>) {
+        self.lock().begun = Arc::downgrade(exchange);
+    }
+
+    /// Another protocol follows the messages.
+    pub(super) fn leave_http(&self) {
+        self.lock().has_left_http = true;
+    }
+
+    /// Whether another protocol follows the messages.
+    pub(super) fn has_left_http(&self) -> bool {
+        self.lock().has_left_http
     }
 
     /// Records the end of request `number`. A request that is not `complete` counts as abandoned.

@@ -14,6 +14,8 @@ use tower::ServiceExt;
 use super::activity::Activity;
 use super::exchange::{Exchange, TrackedBody};
 use super::limits::TcpLimits;
+use super::streams::StreamExecutor;
+use super::tunnel;
 use super::unread::{Linger, RequestBody};
 use crate::web::body::{Body, BoxError, text_response};
 use crate::web::connection_info::ConnectionInfo;
@@ -33,6 +35,7 @@ pub(super) struct Adapter<S> {
     pub(super) activity: Arc<Activity>,
     pub(super) limits: Arc<TcpLimits>,
     pub(super) budget: ConnectionBudget,
+    pub(super) tasks: StreamExecutor,
 }
 
 impl<S> hyper::service::Service<Request<Incoming>> for Adapter<S>
@@ -43,12 +46,26 @@ where
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let exchange = self.activity.begin();
         let adapter = self.clone();
+        let offer = tunnel::offer(&mut request);
+        let offer = offer.map(|offer| (offer, self.tasks.clone(), Arc::clone(&self.limits)));
         Box::pin(async move {
             let response = adapter.answer(request, &exchange).await;
-            Ok(response.map(|body| TrackedBody::new(body, exchange)))
+            let Some((offer, tasks, limits)) =
+                offer.filter(|(offer, ..)| offer.is_accepted_by(&response))
+            else {
+                return Ok(response.map(|body| TrackedBody::new(body, exchange)));
+            };
+            let (head, body) = response.into_parts();
+            let outgoing = TrackedBody::new(body, Arc::clone(&exchange));
+            let leaves_http = offer.leaves_http();
+            let tunnel = offer.run(outgoing, Arc::clone(&exchange), limits);
+            tasks.run_tunnel(&exchange, leaves_http, tunnel);
+            let nothing = BudgetedBody::free(Either::Right(Body::empty()));
+            let nothing = TrackedBody::new(nothing, exchange);
+            Ok(Response::from_parts(head, nothing))
         })
     }
 }

@@ -170,7 +170,7 @@ where
     let limits = &shared.limits;
     let activity = &record.activity;
     let (executor, mut streams) = stream_tasks(activity);
-    let builder = builder(limits, record.info.alpn.as_deref(), executor);
+    let builder = builder(limits, record.info.alpn.as_deref(), executor.clone());
     activity.start();
     let adapter = Adapter {
         service: shared.service.clone(),
@@ -178,14 +178,19 @@ where
         activity: Arc::clone(activity),
         limits: Arc::clone(limits),
         budget: limits.response_budget.connection(),
+        tasks: executor,
     };
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), adapter));
+    let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), adapter);
+    let mut connection = pin!(served);
     let mut draining = shared.draining.clone();
     let mut ending: Option<Instant> = None;
     let mut drained = false;
     loop {
         tokio::select! {
-            ended = connection.as_mut() => return ended.map_err(ConnectionError::Http),
+            ended = connection.as_mut() => {
+                ended.map_err(ConnectionError::Http)?;
+                break;
+            }
             never = streams.run() => match never {},
             _ = draining.wait_for(|draining| *draining), if !drained => {
                 drained = true;
@@ -201,6 +206,13 @@ where
             },
             () = sleep_until_some(ending) => return Err(ConnectionError::Lingering),
         }
+    }
+    if !activity.has_left_http() {
+        return Ok(());
+    }
+    tokio::select! {
+        () = streams.finish() => Ok(()),
+        _ = activity.expired() => Err(ConnectionError::Stalled),
     }
 }
 
@@ -234,6 +246,7 @@ fn builder(
     builder
         .http2()
         .timer(TokioTimer::new())
+        .enable_connect_protocol()
         .max_header_list_size(header_size)
         .max_concurrent_streams(limits.concurrent_streams)
         .initial_stream_window_size(limits.connection_window.clamp(65_535, 1 << 20))

@@ -20,6 +20,7 @@ mod plain_http;
 mod server;
 mod streams;
 mod tls;
+mod tunnel;
 mod unread;
 
 pub use certificates::{CertificateError, Certificates};

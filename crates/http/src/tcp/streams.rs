@@ -16,6 +16,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::activity::Activity;
+use super::exchange::Exchange;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -63,7 +64,39 @@ where
     }
 }
 
+impl StreamExecutor {
+    /// Runs the task of a byte stream in the place of messages: of the whole connection if it `leaves_http`,
+    /// otherwise of one stream, for which hyper submits a task of its own next.
+    pub(super) fn run_tunnel(
+        &self,
+        exchange: &Arc<Exchange>,
+        leaves_http: bool,
+        tunnel: impl Future<Output = ()> + Send + 'static,
+    ) {
+        if leaves_http {
+            self.activity.leave_http();
+        } else {
+            self.activity.continues(exchange);
+        }
+        let _ = self.begun.send(Box::pin(tunnel));
+    }
+}
+
 impl StreamTasks {
+    /// Runs the tasks until all have ended.
+    pub(super) async fn finish(&mut self) {
+        loop {
+            while let Ok(task) = self.begun.try_recv() {
+                self.running.push(AssertUnwindSafe(task).catch_unwind());
+            }
+            match self.running.next().await {
+                Some(Ok(())) => {}
+                Some(Err(_)) => tracing::error!("a service panicked"),
+                None => return,
+            }
+        }
+    }
+
     /// Runs the tasks as long as it is polled.
     pub(super) async fn run(&mut self) -> Infallible {
         loop {

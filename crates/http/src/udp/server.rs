@@ -29,6 +29,7 @@ use crate::web::early_data::EarlyData;
 use crate::web::response_budget::{ConnectionBudget, PieceSize, ResponseBudget, busy};
 use crate::web::service::WebService;
 use crate::web::timed_body::{Pace, TimedBody};
+use crate::web::upgrade::UpgradeRequest;
 
 /// Content length from which on a response is announced to the policies, bytes. Less leaves within a round trip or two
 /// whatever its paths.
@@ -325,23 +326,25 @@ fn prepare(
         head.extensions.insert(request);
         return (Request::from_parts(*head, Body::empty()), Some(asked));
     }
-    let is_tunnel = head.extensions.get::<ConnectProtocol>().is_some();
-    if is_tunnel {
-        let datagrams = HttpDatagrams::new(exchange.http3.clone(), exchange.id);
-        head.extensions.insert(datagrams);
-    }
-    let body = if end {
-        Body::empty()
-    } else {
+    let content = (!end).then(|| {
         let exchange = Some(Arc::clone(exchange));
-        let body = RecvBody::new(exchange, &head.headers, Code::NO_ERROR);
-        if is_tunnel {
-            // Nothing need be said for a long time.
-            Body::new(body)
-        } else {
-            Body::new(TimedBody::new(body, server.pace))
+        RecvBody::new(exchange, &head.headers, Code::NO_ERROR)
+    });
+    if head.method == Method::CONNECT {
+        let protocol = head.extensions.get::<ConnectProtocol>();
+        let protocol = protocol.map(ConnectProtocol::as_str);
+        let incoming = content.map_or_else(Body::empty, Body::new);
+        let asked = UpgradeRequest::connect(protocol, incoming);
+        head.extensions.insert(asked);
+        if head.extensions.get::<ConnectProtocol>().is_some() {
+            let datagrams = HttpDatagrams::new(exchange.http3.clone(), exchange.id);
+            head.extensions.insert(datagrams);
         }
-    };
+        return (Request::from_parts(*head, Body::empty()), None);
+    }
+    let body = content.map_or_else(Body::empty, |content| {
+        Body::new(TimedBody::new(content, server.pace))
+    });
     (Request::from_parts(*head, body), None)
 }
 

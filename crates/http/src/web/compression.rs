@@ -111,6 +111,7 @@ impl<S> Layer<S> for Compress {
 fn is_worthwhile<B: Body>(response: &Response<B>, max_size: u64, length: Option<u64>) -> bool {
     let headers = response.headers();
     response.status() != StatusCode::PARTIAL_CONTENT
+        && response.status() != StatusCode::SWITCHING_PROTOCOLS
         && !headers.contains_key(CONTENT_RANGE)
         && !headers.contains_key(CONTENT_ENCODING)
         && length.is_none_or(|length| (MIN_SIZE..=max_size).contains(&length))

@@ -5,6 +5,7 @@
 //! - [`request_path`]: decoding of paths, for routing and for services.
 //! - [`proxy`]: one upstream behind this server. [`balancer`]: several.
 //! - [`redirect`]: other addresses instead of content.
+//! - [`upgrade`]: other protocols in the place of messages: WebSocket, tunnels.
 //! - [`compression`], [`alt_svc`], [`early_data`], [`response_fields`]: layers that modify messages.
 //! - [`access_log`], [`metrics`]: layers that record them.
 //! - [`body`], [`timed_body`], [`observed_body`]: bodies of erased type, with a minimum rate, and
@@ -36,3 +37,4 @@ pub mod response_fields;
 pub mod service;
 pub mod shared_limit;
 pub mod timed_body;
+pub mod upgrade;

@@ -1,11 +1,11 @@
-//! The proxy: a tower service that answers requests for UDP proxying (RFC 9298).
+//! The proxy: a tower service that answers requests for UDP proxying (RFC 9298), over HTTP/3, HTTP/2 and HTTP/1.1.
 //!
 //! A request passes, in this order: its form, the user, the port, the resolution of the name, the address, the
 //! limits. Then the socket to the target is opened and the request is answered; the tunnel lasts until either side
 //! ends the stream, the target refuses datagrams, or nothing passes for the idle timeout.
 //!
 //! - [`ProxyConfig`]: who may use it, which targets it reaches, limits.
-//! - [`UdpProxy`]: the service. Requests that are not for UDP proxying get 404, other extended CONNECT requests 501.
+//! - [`UdpProxy`]: the service. Requests that are not for UDP proxying get 404, those for other protocols 501.
 //! - [`ProxyStats`]: counters.
 
 mod access;
@@ -37,6 +37,7 @@ use self::refusal::Refusal;
 use self::stats::Counters;
 use self::target_socket::TargetSocket;
 use self::tunnel::Tunnel;
+use crate::CONNECT_UDP;
 use crate::proxy_status::{PROXY_STATUS, connected};
 
 pub use self::access::{Access, Token, TokenError};
@@ -100,8 +101,8 @@ impl UdpProxy {
 
     async fn open(&self, request: Request<Body>) -> Result<Response<Body>, Refusal> {
         let shared = &self.shared;
-        let (head, content) = request.into_parts();
-        let target = request::target(&head)?;
+        let (head, _) = request.into_parts();
+        let (asked, target) = request::read(&head)?;
         let user = shared.config.access.check(&head.headers)?;
         shared.config.policy.check_port(target.port())?;
         let time_limit = shared.config.limits.resolution;
@@ -115,7 +116,7 @@ impl UdpProxy {
             socket,
             datagrams: head.extensions.get::<HttpDatagrams>().cloned(),
             to_client,
-            from_client: content,
+            from_client: asked.incoming().unwrap_or_default(),
             reflection: shared.config.reflection,
             idle_timeout: shared.config.limits.idle_timeout,
             counters: Arc::clone(&shared.counters),
@@ -126,7 +127,7 @@ impl UdpProxy {
             tracing::debug!(%target, %address, %end, "tunnel closed");
             drop(place);
         });
-        let mut response = Response::new(Body::new(body));
+        let mut response = asked.accepting(CONNECT_UDP, Body::new(body));
         let headers = response.headers_mut();
         headers.insert(CAPSULE_PROTOCOL, HeaderValue::from_static("?1"));
         if let Some(status) = connected(address) {

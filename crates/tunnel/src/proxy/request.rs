@@ -1,27 +1,30 @@
 //! The form of a request for UDP proxying (RFC 9298, sections 3.2 and 3.4).
 
 use http::{Method, request};
-use swiftwater_http::h3::ConnectProtocol;
+use swiftwater_http::web::upgrade::UpgradeRequest;
 
 use super::refusal::Refusal;
 use crate::CONNECT_UDP;
 use crate::target::{Target, WELL_KNOWN};
 
-/// The target of a request.
-pub(super) fn target(head: &request::Parts) -> Result<Target, Refusal> {
-    let protocol = head.extensions.get::<ConnectProtocol>();
-    match protocol {
-        Some(protocol) if protocol.as_str() == CONNECT_UDP => {}
-        Some(_) => return Err(Refusal::OtherProtocol),
-        None if head.uri.path().starts_with(WELL_KNOWN) && head.method != Method::CONNECT => {
-            return Err(Refusal::Malformed(
-                "this resource is for extended CONNECT with connect-udp",
-            ));
+/// The request as one for another protocol, and its target.
+pub(super) fn read(head: &request::Parts) -> Result<(UpgradeRequest, Target), Refusal> {
+    let Some(asked) = head.extensions.get::<UpgradeRequest>() else {
+        return Err(if head.uri.path().starts_with(WELL_KNOWN) {
+            Refusal::Malformed("this resource is for requests to connect-udp")
+        } else {
+            Refusal::NotFound
+        });
+    };
+    if !asked.asks_for(CONNECT_UDP) {
+        return Err(Refusal::OtherProtocol);
+    }
+    if asked.is_connect() {
+        if head.uri.authority().is_none() || head.uri.scheme().is_none() {
+            return Err(Refusal::Malformed("no :authority or :scheme"));
         }
-        None => return Err(Refusal::NotFound),
+    } else if head.method != Method::GET {
+        return Err(Refusal::Malformed("the method is not GET"));
     }
-    if head.uri.authority().is_none() || head.uri.scheme().is_none() {
-        return Err(Refusal::Malformed("no :authority or :scheme"));
-    }
-    Ok(Target::from_path(head.uri.path())?)
+    Ok((asked.clone(), Target::from_path(head.uri.path())?))
 }

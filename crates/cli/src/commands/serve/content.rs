@@ -216,6 +216,8 @@ fn upstream(
         connect_timeout: time(route.connect_timeout, default.connect_timeout),
         head_timeout: time(route.head_timeout, default.head_timeout),
         body_gap: time(route.body_timeout, default.body_gap),
+        websocket: route.websocket.unwrap_or(default.websocket),
+        websocket_timeout: time(route.websocket_timeout, default.websocket_timeout),
         ..default
     };
     let first = first.upstream().clone();

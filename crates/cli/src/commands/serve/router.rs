@@ -10,6 +10,7 @@ use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use swiftwater_http::web::body::{Body, text_response};
 use swiftwater_http::web::host::{host, host_name};
 use swiftwater_http::web::request_path::RequestPath;
+use swiftwater_http::web::upgrade::UpgradeRequest;
 use tower::ServiceExt;
 
 use super::config::values::{HostPattern, RoutePath};
@@ -81,6 +82,11 @@ impl Router {
                 let text = "only files are served over hq-interop";
                 Ok(text_response(StatusCode::FORBIDDEN, text))
             }
+            Choice::Route(route, _) if route.refuses(&request) => {
+                // RFC 9220, section 3.
+                let text = "the protocol of the request is unknown here";
+                Ok(text_response(StatusCode::NOT_IMPLEMENTED, text))
+            }
             Choice::Route(route, rest) => route.answer(request, rest).await,
             Choice::Refused => {
                 let text = "other programs may interpret the path differently";
@@ -138,6 +144,13 @@ fn choose<'a>(routes: &'a [RouteService], path: &'a str) -> Choice<'a> {
 }
 
 impl RouteService {
+    /// Whether `request` asks for a protocol by extended CONNECT and the content has none. Upstreams answer themselves.
+    fn refuses(&self, request: &Request<Body>) -> bool {
+        let is_upstream = !self.directory && self.relocate;
+        let asked = request.extensions().get::<UpgradeRequest>();
+        !is_upstream && asked.is_some_and(|asked| asked.is_connect() && asked.protocol().is_some())
+    }
+
     /// Answers a request whose path has `rest` after the route's path.
     async fn answer(
         &self,

@@ -16,9 +16,13 @@ pub enum ProxyError {
     /// the upstream, or could escape its route.
     #[error("the target can't be forwarded")]
     Target,
-    /// CONNECT, or an upgrade such as WebSocket's: the proxy forwards messages, not tunnels.
-    #[error("tunnels and upgrades are not supported")]
+    /// CONNECT, or a handshake of WebSocket that is malformed or not permitted
+    /// ([`ProxyOptions::websocket`](super::ProxyOptions::websocket)).
+    #[error("this tunnel or upgrade is not supported")]
     Tunnel,
+    /// The upstream answered a handshake of WebSocket with neither a consent nor a refusal.
+    #[error("the upstream did not agree to WebSocket properly")]
+    NotWebSocket,
     /// TRACE, which would reveal the fields that the proxy adds (RFC 9110, section 9.3.8).
     #[error("TRACE is not supported")]
     Trace,
@@ -52,10 +56,15 @@ pub enum ProxyError {
 }
 
 impl ProxyError {
-    /// True if the upstream failed, not the request.
+    /// True if the upstream failed, not the request. A resource without WebSocket is no failure: clients choose the
+    /// resource.
     pub(in crate::web) fn is_of_upstream(&self) -> bool {
         let status = self.status();
-        status == StatusCode::BAD_GATEWAY || status == StatusCode::GATEWAY_TIMEOUT
+        let is_gateway = matches!(
+            status,
+            StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT
+        );
+        is_gateway && !matches!(self, Self::NotWebSocket)
     }
 
     /// True if nothing of the request was sent.
@@ -71,7 +80,7 @@ impl ProxyError {
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
             Self::Tunnel | Self::Trace => StatusCode::NOT_IMPLEMENTED,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Connect(_) | Self::Upstream(_) => StatusCode::BAD_GATEWAY,
+            Self::Connect(_) | Self::Upstream(_) | Self::NotWebSocket => StatusCode::BAD_GATEWAY,
             Self::ConnectTimeout(_) | Self::HeadTimeout => StatusCode::GATEWAY_TIMEOUT,
         }
     }

@@ -9,6 +9,7 @@
 //! - `rewrite`, `fields`, `location`: heads of requests and responses; no I/O.
 //! - `failures`: log lines about upstream failures.
 //! - `upload`: request bodies, and waiting for 100 (Continue).
+//! - `websocket`, `tunnel`: handshakes of WebSocket, and the bytes after them.
 //! - `connector`: connections to the upstream.
 
 mod connector;
@@ -18,9 +19,12 @@ mod fields;
 mod location;
 mod options;
 mod rewrite;
+mod tunnel;
 mod upload;
+mod websocket;
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
@@ -42,13 +46,16 @@ pub use options::{ProxyOptions, Upstream, UpstreamError};
 
 use connector::{Connector, Proven};
 use failures::Failures;
+use location::Public;
 use rewrite::Outgoing;
+use tunnel::{Tunnel, TunnelError};
 use upload::{Breakage, Progress, Upload, await_continue};
+use websocket::Handshake;
 
 use super::body::{Body, BoxError, text_response};
 use super::connection_info::ConnectionInfo;
 use super::shared_limit::{SharedLimit, SharedPermit};
-use super::timed_body::{Pace, TimedBody, TimedBodyError};
+use super::timed_body::{Pace, TimedBody};
 
 /// hyper's smallest buffer for the head of a response.
 const MIN_HEADER_BUFFER: usize = 8192;
@@ -121,13 +128,19 @@ impl Shared {
         let client = self.client_of(&request);
         let permit = self.slots.try_acquire(client, 1);
         let permit = permit.map_err(|_| ProxyError::Busy)?;
+        let asked = websocket::asked(&request).filter(|_| self.options.websocket);
         let (parts, body) = request.into_parts();
-        let head = Outgoing::new(parts, &self.upstream, &self.options)?;
+        let mut head = Outgoing::new(parts, &self.upstream, &self.options, asked.is_some())?;
+        let handshake = asked.map(|asked| Handshake::begin(asked, &mut head));
+        let handshake = handshake.transpose()?;
         let public = head.public.clone();
         let mut response = self.exchange(head, body).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            // `Date` is added only by servers.
-            return Err(ProxyError::Tunnel);
+            let handshake = handshake.ok_or(ProxyError::Tunnel)?;
+            return self.tunnel(handshake, response, &public, permit).await;
+        }
+        if handshake.is_some_and(|handshake| handshake.is_misleading(response.status())) {
+            return Err(ProxyError::NotWebSocket);
         }
         rewrite::response(&mut response, &self.upstream, &self.options, &public);
         let pace = Pace::gap(self.options.body_gap);
@@ -135,9 +148,36 @@ impl Shared {
             Body::new(Download {
                 inner: TimedBody::new(body, pace),
                 shared: self,
+                is_of_upstream: |_| true,
                 _permit: permit,
             })
         }))
+    }
+
+    /// The upstream agreed to WebSocket: connects it and the client.
+    async fn tunnel(
+        self: Arc<Self>,
+        handshake: Handshake,
+        mut response: Response<Incoming>,
+        public: &Public,
+        permit: SharedPermit,
+    ) -> Result<Response<Body>, ProxyError> {
+        if !handshake.is_accepted(&response) {
+            return Err(ProxyError::NotWebSocket);
+        }
+        let upgraded = hyper::upgrade::on(&mut response).await;
+        let upgraded = upgraded.map_err(|_| ProxyError::NotWebSocket)?;
+        let incoming = handshake.asked().incoming().ok_or(ProxyError::Tunnel)?;
+        rewrite::response(&mut response, &self.upstream, &self.options, public);
+        let (head, _) = response.into_parts();
+        let tunnel = Tunnel::new(upgraded, incoming, self.options.websocket_timeout);
+        let outgoing = Body::new(Download {
+            inner: tunnel,
+            shared: self,
+            is_of_upstream: |error| matches!(error, TunnelError::Upstream(_)),
+            _permit: permit,
+        });
+        Ok(handshake.response(head.headers, outgoing))
     }
 
     /// The client whose share of the slots a request uses.
@@ -156,10 +196,7 @@ impl Shared {
 
     fn answer(&self, error: &ProxyError) -> Response<Body> {
         let status = error.status();
-        if matches!(
-            status,
-            StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT
-        ) {
+        if error.is_of_upstream() {
             let what = format!("answered with {}", status.as_u16());
             self.failures.report(&self.upstream, &what, error);
         }
@@ -264,22 +301,29 @@ where
 
 /// The body of a response; the request counts as in progress until it is dropped.
 #[derive(Debug)]
-struct Download {
-    inner: TimedBody<Incoming>,
+struct Download<B: HttpBody> {
+    inner: B,
     shared: Arc<Shared>,
+    /// Whether an error is a failure of the upstream.
+    is_of_upstream: fn(&B::Error) -> bool,
     _permit: SharedPermit,
 }
 
-impl HttpBody for Download {
+impl<B> HttpBody for Download<B>
+where
+    B: HttpBody<Data = Bytes, Error: Error + 'static> + Unpin,
+{
     type Data = Bytes;
-    type Error = TimedBodyError;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, TimedBodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let polled = Pin::new(&mut self.inner).poll_frame(cx);
-        if let Poll::Ready(Some(Err(error))) = &polled {
+        if let Poll::Ready(Some(Err(error))) = &polled
+            && (self.is_of_upstream)(error)
+        {
             let shared = &self.shared;
             let what = "a response broke off";
             shared.failures.report(&shared.upstream, what, error);

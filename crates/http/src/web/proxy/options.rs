@@ -85,6 +85,11 @@ pub struct ProxyOptions {
     pub head_timeout: Duration,
     /// The longest gap between pieces of the response. Default: 120 s.
     pub body_gap: Duration,
+    /// Whether WebSocket is forwarded (RFC 6455), from clients of every version of HTTP. Default: yes.
+    pub websocket: bool,
+    /// How long a WebSocket connection may be without a byte either way; at most 10 s once the client has ended it.
+    /// Default: 10 minutes.
+    pub websocket_timeout: Duration,
     /// How long a body waits for the upstream's 100 (Continue), if the client expects it, before it
     /// is sent anyway (RFC 9110, section 10.1.1). Default: 1 s.
     pub continue_timeout: Duration,
@@ -110,6 +115,8 @@ impl Default for ProxyOptions {
             connect_timeout: Duration::from_secs(5),
             head_timeout: Duration::from_secs(60),
             body_gap: Duration::from_secs(120),
+            websocket: true,
+            websocket_timeout: Duration::from_secs(600),
             continue_timeout: Duration::from_secs(1),
             idle_connections: 64,
             idle_timeout: Duration::from_secs(60),

@@ -29,13 +29,17 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// The request for `upstream` that corresponds to the client's.
+    /// The request for `upstream` that corresponds to the client's, which `makes_tunnel` if it is a handshake that is
+    /// permitted.
     pub(super) fn new(
         client: request::Parts,
         upstream: &Upstream,
         options: &ProxyOptions,
+        makes_tunnel: bool,
     ) -> Result<Self, ProxyError> {
-        refuse_tunnels(&client)?;
+        if !makes_tunnel {
+            refuse_tunnels(&client)?;
+        }
         if options.behind_route && is_ambiguous(client.uri.path()) {
             return Err(ProxyError::Target);
         }
@@ -109,7 +113,7 @@ fn take_expectation(headers: &mut HeaderMap) -> Result<bool, ProxyError> {
     Ok(headers.remove(EXPECT).is_some())
 }
 
-/// CONNECT and upgrades to WebSocket make tunnels; TRACE shows what proxies add. Other upgrades, such as that to HTTP/2, are
+/// CONNECT and other upgrades to WebSocket make tunnels; TRACE shows what proxies add. Other upgrades, such as that to HTTP/2, are
 /// offers that a server may ignore (RFC 9110, section 7.8).
 fn refuse_tunnels(client: &request::Parts) -> Result<(), ProxyError> {
     let websocket = has_token(&client.headers, &CONNECTION, "upgrade")

@@ -159,6 +159,8 @@ fn site(args: &ServeArgs) -> Option<Site> {
         connect_timeout: None,
         head_timeout: None,
         body_timeout: None,
+        websocket: None,
+        websocket_timeout: None,
         health_path: None,
         health_interval: None,
         headers: Fields::default(),

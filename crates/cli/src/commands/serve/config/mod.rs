@@ -379,6 +379,12 @@ pub struct Route {
     /// Upstream: longest gap between pieces of a response. Default: 120 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_timeout: Option<Period>,
+    /// Upstream: forward WebSocket. Default: yes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub websocket: Option<bool>,
+    /// Upstream: how long a WebSocket connection may be without a byte either way. Default: 10 minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub websocket_timeout: Option<Period>,
     /// Upstream: path that is requested regularly to see whether the upstream works. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_path: Option<CheckPath>,

@@ -136,6 +136,8 @@ fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
             || route.connect_timeout.is_some()
             || route.head_timeout.is_some()
             || route.body_timeout.is_some()
+            || route.websocket.is_some()
+            || route.websocket_timeout.is_some()
             || route.health_path.is_some()
             || route.health_interval.is_some();
         let kinds = [
@@ -150,7 +152,8 @@ fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
             }
             [true, false, false] | [false, false, true] if of_upstreams => {
                 "strip_path, preserve_host, trust_forwarded, connect_timeout, head_timeout, \
-                 body_timeout, health_path and health_interval are for an upstream"
+                 body_timeout, websocket, websocket_timeout, health_path and health_interval are for \
+                 an upstream"
             }
             [true, false, false] | [false, true, false] if route.status.is_some() => {
                 "status is for a redirection"
