@@ -1,6 +1,6 @@
-//! Proxying of UDP over HTTP: the proxy and the client of CONNECT-UDP (RFC 9298).
+//! Tunnels over HTTP: the proxy and the client of CONNECT-UDP (RFC 9298), and CONNECT for TCP.
 //!
-//! - [`proxy`]: a tower service that forwards UDP for authenticated users, within a policy of targets and limits.
+//! - [`proxy`]: a tower service that forwards UDP and TCP for authenticated users, within a policy of targets and limits.
 //! - [`client`]: tunnels through such a proxy, and local UDP addresses that lead into them.
 //! - [`target`]: hosts and ports, and the URI templates that name them.
 //! - [`policy`]: which targets a proxy reaches.

@@ -9,16 +9,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Empty, Full};
 use swiftwater_http::h3::ConnectProtocol;
 use swiftwater_http::h3::capsule::Capsule;
 use swiftwater_tunnel::CONNECT_UDP;
 use swiftwater_tunnel::client::{OpenError, TunnelClient, TunnelError};
 use swiftwater_tunnel::context;
 use swiftwater_tunnel::policy::{Ports, ReflectionLimit, TargetPolicy};
-use swiftwater_tunnel::proxy::{Access, Limits, ProxyConfig, Token, UdpProxy};
+use swiftwater_tunnel::proxy::{Access, Limits, ProxyConfig, Token, TunnelProxy};
 use swiftwater_tunnel::target::Target;
-use tokio::net::UdpSocket;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, UdpSocket};
 
 use stage::{NAME, Names, SECRET, Stage, config, echo, guard, target, token};
 
@@ -132,7 +133,7 @@ async fn the_policy_is_applied_to_the_address_that_a_name_has() {
             },
             ..ProxyConfig::new(Access::Anyone)
         };
-        let stage = Stage::serving(UdpProxy::with_resolver(config, names));
+        let stage = Stage::serving(TunnelProxy::with_resolver(config, names));
         let client = stage.client();
         let cases = [
             ("inside.example", 443, 403, "destination_ip_prohibited"),
@@ -395,6 +396,50 @@ async fn a_client_that_vanishes_leaves_nothing_behind() {
         let mut tunnel = client.open(&target).await.unwrap();
         tunnel.send(b"again").await.unwrap();
         assert_eq!(tunnel.recv().await.unwrap(), "again");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connect_without_a_protocol_is_for_tcp() {
+    guard(async {
+        let stage = Stage::new();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).await.unwrap();
+            received.reverse();
+            stream.write_all(&received).await.unwrap();
+        });
+        let connection = stage.connect().await;
+        let connect = |authority: &str, content: &'static [u8]| {
+            let request = Request::builder()
+                .method(Method::CONNECT)
+                .uri(authority)
+                .header("proxy-authorization", token().credentials().unwrap())
+                .body(Full::new(Bytes::from_static(content)))
+                .unwrap();
+            let connection = connection.clone();
+            async move { connection.send(request).await.unwrap() }
+        };
+        let response = connect(&address.to_string(), b"12345").await;
+        assert_eq!(response.status(), StatusCode::OK);
+        let content = response.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(content, "54321");
+        stage.until(|stats| stats.closed == 1).await;
+
+        // Nobody listens there now.
+        let response = connect(&address.to_string(), b"").await;
+        assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
+        for (authority, status) in [("127.0.0.1:53", 403), ("10.0.0.1:443", 403)] {
+            assert_eq!(
+                connect(authority, b"").await.status(),
+                status,
+                "{authority}"
+            );
+        }
     })
     .await;
 }

@@ -73,17 +73,20 @@ impl TargetPolicy {
         }
     }
 
-    /// The first of the addresses that may be reached, or why the first may not.
-    pub fn choose(&self, addresses: &[SocketAddr]) -> Option<Result<SocketAddr, TargetDenied>> {
+    /// Those of the addresses that may be reached; if none may, why the first may not.
+    pub fn permitted(&self, addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, TargetDenied> {
         let mut denied = None;
-        for &address in addresses {
-            match self.check_address(address.ip()) {
-                Ok(()) => return Some(Ok(address)),
-                Err(reason) => {
-                    denied.get_or_insert(reason);
-                }
+        let mut permitted = addresses;
+        permitted.retain(|address| match self.check_address(address.ip()) {
+            Ok(()) => true,
+            Err(reason) => {
+                denied.get_or_insert(reason);
+                false
             }
+        });
+        match denied {
+            Some(reason) if permitted.is_empty() => Err(reason),
+            _ => Ok(permitted),
         }
-        denied.map(Err)
     }
 }

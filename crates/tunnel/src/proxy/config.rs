@@ -33,15 +33,17 @@ impl ProxyConfig {
 /// Limits on resources.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Tunnels at once, each with a socket. Default 4096.
+    /// Tunnels at once, for UDP and TCP, each with a socket. Default 4096.
     pub tunnels: usize,
     /// Tunnels of one user at once; without authentication all clients are one user. Default 128.
     pub tunnels_per_user: usize,
-    /// How long a tunnel lasts without a datagram in either direction; less than two minutes ends tunnels that
+    /// How long a tunnel for UDP lasts without a datagram in either direction; less than two minutes ends tunnels that
     /// are in use (RFC 9298, section 3.1). Default two minutes.
     pub idle_timeout: Duration,
     /// How long the resolution of a name may take. Default 5 s.
     pub resolution: Duration,
+    /// How long a TCP connection to one address may take. Default 10 s.
+    pub connecting: Duration,
 }
 
 impl Default for Limits {
@@ -51,6 +53,7 @@ impl Default for Limits {
             tunnels_per_user: 128,
             idle_timeout: Duration::from_secs(120),
             resolution: Duration::from_secs(5),
+            connecting: Duration::from_secs(10),
         }
     }
 }

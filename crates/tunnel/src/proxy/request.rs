@@ -1,5 +1,6 @@
-//! The form of a request for UDP proxying (RFC 9298, sections 3.2 and 3.4).
+//! The form of requests for tunnels: for UDP (RFC 9298, sections 3.2 and 3.4) and for TCP.
 
+use http::uri::Authority;
 use http::{Method, request};
 use swiftwater_http::web::upgrade::UpgradeRequest;
 
@@ -7,8 +8,16 @@ use super::refusal::Refusal;
 use crate::CONNECT_UDP;
 use crate::target::{Target, WELL_KNOWN};
 
-/// The request as one for another protocol, and its target.
-pub(super) fn read(head: &request::Parts) -> Result<(UpgradeRequest, Target), Refusal> {
+/// What a request asks for.
+pub(super) enum Asked {
+    /// A tunnel for UDP.
+    Udp(UpgradeRequest, Target),
+    /// A tunnel for TCP.
+    Tcp(UpgradeRequest, Target),
+}
+
+/// Reads what a request asks for.
+pub(super) fn read(head: &request::Parts) -> Result<Asked, Refusal> {
     let Some(asked) = head.extensions.get::<UpgradeRequest>() else {
         return Err(if head.uri.path().starts_with(WELL_KNOWN) {
             Refusal::Malformed("this resource is for requests to connect-udp")
@@ -16,6 +25,11 @@ pub(super) fn read(head: &request::Parts) -> Result<(UpgradeRequest, Target), Re
             Refusal::NotFound
         });
     };
+    if asked.is_connect() && asked.protocol().is_none() {
+        let authority = head.uri.authority().map(Authority::as_str);
+        let target = authority.unwrap_or_default().parse()?;
+        return Ok(Asked::Tcp(asked.clone(), target));
+    }
     if !asked.asks_for(CONNECT_UDP) {
         return Err(Refusal::OtherProtocol);
     }
@@ -26,5 +40,8 @@ pub(super) fn read(head: &request::Parts) -> Result<(UpgradeRequest, Target), Re
     } else if head.method != Method::GET {
         return Err(Refusal::Malformed("the method is not GET"));
     }
-    Ok((asked.clone(), Target::from_path(head.uri.path())?))
+    Ok(Asked::Udp(
+        asked.clone(),
+        Target::from_path(head.uri.path())?,
+    ))
 }

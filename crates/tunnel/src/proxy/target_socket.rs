@@ -26,8 +26,19 @@ pub(super) struct TargetSocket {
 }
 
 impl TargetSocket {
-    /// A socket that is connected to `target`, from any local address.
-    pub(super) fn connect(target: SocketAddr) -> io::Result<Self> {
+    /// A socket that is connected to the first of `targets` to which there is a route, from any local address.
+    pub(super) fn connect(targets: &[SocketAddr]) -> io::Result<(Self, SocketAddr)> {
+        let mut failure = io::ErrorKind::AddrNotAvailable.into();
+        for &target in targets {
+            match Self::connect_to(target) {
+                Ok(socket) => return Ok((socket, target)),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    fn connect_to(target: SocketAddr) -> io::Result<Self> {
         let local: SocketAddr = if target.is_ipv4() {
             (Ipv4Addr::UNSPECIFIED, 0).into()
         } else {

@@ -19,7 +19,7 @@ use swiftwater_tls::{ClientTls, DevCertificate, EndpointSecrets, ServerTls};
 use swiftwater_tunnel::client::{Connect, Connecting, TunnelClient};
 use swiftwater_tunnel::policy::{Ports, TargetPolicy};
 use swiftwater_tunnel::proxy::{
-    Access, ProxyConfig, ProxyStats, Resolve, Resolving, Token, UdpProxy,
+    Access, ProxyConfig, ProxyStats, Resolve, Resolving, Token, TunnelProxy,
 };
 use swiftwater_tunnel::target::{Target, Template};
 use tokio::net::UdpSocket;
@@ -66,7 +66,7 @@ impl Resolve for Names {
 }
 
 pub struct Stage {
-    pub proxy: UdpProxy,
+    pub proxy: TunnelProxy,
     pub server_end: Endpoint,
     pub client_end: Endpoint,
     pub client_config: ClientConfig,
@@ -78,10 +78,10 @@ impl Stage {
     }
 
     pub fn with(config: ProxyConfig) -> Self {
-        Self::serving(UdpProxy::new(config))
+        Self::serving(TunnelProxy::new(config))
     }
 
-    pub fn serving(proxy: UdpProxy) -> Self {
+    pub fn serving(proxy: TunnelProxy) -> Self {
         let certificate = DevCertificate::generate([NAME]).unwrap();
         let tls = ServerTls::from_dev_certificate(&certificate)
             .unwrap()
