@@ -5,6 +5,7 @@
 //! - [`target`]: hosts and ports, and the URI templates that name them.
 //! - [`policy`]: which targets a proxy reaches.
 //! - [`context`]: the payloads of HTTP datagrams.
+//! - [`transport`]: settings of the connections that carry tunnels.
 //! - [`proxy_status`]: why a request was refused, in the Proxy-Status field (RFC 9209).
 //!
 //! HTTP itself, its datagrams and capsules (RFC 9297) and extended CONNECT (RFC 9220) are in
@@ -18,6 +19,7 @@ pub mod policy;
 pub mod proxy;
 pub mod proxy_status;
 pub mod target;
+pub mod transport;
 
 /// The value of `:protocol` in requests for UDP proxying (RFC 9298, section 3.4).
 pub const CONNECT_UDP: &str = "connect-udp";

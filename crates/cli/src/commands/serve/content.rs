@@ -19,6 +19,7 @@ use swiftwater_http::web::proxy::{Proxy, ProxyOptions};
 use swiftwater_http::web::redirect::Redirect;
 use swiftwater_http::web::response_fields::ResponseFields;
 use swiftwater_http::web::shared_limit::SharedLimit;
+use swiftwater_tunnel::proxy::TunnelProxy;
 use tokio::sync::watch;
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
@@ -171,10 +172,12 @@ fn route(
     site: &config::Site,
     shared: &Shared,
 ) -> Result<RouteService, Failure> {
-    // One of the three is set, which was validated when the configuration was read.
+    // One of the four is set, which was validated when the configuration was read.
     let upstreams = route.upstream.as_ref().and_then(Upstreams::split);
     let (content, strip) = if let Some((first, others)) = upstreams {
         (upstream(first, others, route, shared), route.strip_path)
+    } else if let Some(tunnels) = &route.tunnels {
+        (boxed(TunnelProxy::new(tunnels.proxy()?)), false)
     } else if let Some(target) = &route.redirect {
         let status = route.status.map_or(PERMANENT_REDIRECT, RedirectStatus::get);
         let redirect = Redirect::new(target.as_str(), status);
@@ -197,6 +200,7 @@ fn route(
         strip,
         directory: route.directory.is_some(),
         relocate: route.redirect.is_none(),
+        takes_protocols: route.upstream.is_some() || route.tunnels.is_some(),
         content,
     })
 }
