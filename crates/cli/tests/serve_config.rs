@@ -55,10 +55,12 @@ fn the_example_is_what_it_says() {
     assert_eq!(names(0), ["example.org", "www.example.org"]);
     assert_eq!(names(1), ["*.example.net"]);
     assert!(names(2).is_empty());
-    let [files, api, app, old] = &sites[0].routes[..] else {
-        panic!("four routes")
+    let [files, api, app, billing, _, _, old] = &sites[0].routes[..] else {
+        panic!("seven routes")
     };
     let (app, old) = (app.get_ref(), old.get_ref());
+    let ca = billing.get_ref().upstream_ca.as_deref();
+    assert_eq!(ca, Some(Path::new("/etc/tls/internal-ca.pem")));
     let (_, others) = app.upstream.as_ref().unwrap().split().unwrap();
     assert!(others.len() == 1 && app.health_path.is_some());
     assert!(old.redirect.is_some() && old.directory.is_none());
@@ -251,7 +253,7 @@ fn routes_must_make_sense() {
         let (_, message) = wrong(&format!("{start}{text}\n"));
         assert!(message.contains(expected), "{text}: {message}");
     }
-    let (line, message) = wrong(&format!("{start}upstream = \"https://b/\"\n"));
+    let (line, message) = wrong(&format!("{start}upstream = \"ftp://b/\"\n"));
     assert!(line == 3 && message.contains("http://"), "{message}");
     let twice = format!(
         "{start}path = \"/a/\"\ndirectory = \"a\"\n[[site.route]]\npath = \"/a\"\ndirectory = \"b\"\n"

@@ -384,15 +384,24 @@ async fn early_data_is_marked_and_425_passed_on() {
 
 #[test]
 fn upstreams_are_read_strictly() {
-    for good in ["http://a", "http://a:81/", "http://[::1]:81/b/c/"] {
-        assert!(Upstream::parse(good).is_ok(), "{good}");
+    for good in [
+        "http://a",
+        "http://a:81/",
+        "http://[::1]:81/b/c/",
+        "https://a/b",
+        "h2c://a:81",
+        "unix:/run/a.sock",
+    ] {
+        let shown = Upstream::parse(good).unwrap().to_string();
+        assert_eq!(shown, good.trim_end_matches('/'));
     }
     assert_eq!(
         Upstream::parse("http://a/b/").unwrap(),
         Upstream::parse("http://a/b").unwrap()
     );
     let parse = |text| Upstream::parse(text).unwrap_err();
-    assert!(matches!(parse("https://a"), UpstreamError::Scheme));
+    assert!(matches!(parse("ftp://a"), UpstreamError::Scheme));
+    assert!(matches!(parse("unix:a.sock"), UpstreamError::Socket));
     assert!(matches!(parse("a:80"), UpstreamError::Scheme));
     assert!(matches!(parse("http://"), UpstreamError::Syntax(_)));
     assert!(matches!(parse("http://a/?b"), UpstreamError::Superfluous));

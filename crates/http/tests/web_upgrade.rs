@@ -298,6 +298,7 @@ async fn read_h3(body: &mut RecvBody) -> Result<Vec<u8>, swiftwater_http::h3::Bo
 async fn http3_streams_become_tunnels() {
     let pair = Pair::new(service_fn(echo));
     let client = pair.connect().await;
+    until(|| client.peer_settings().is_some()).await;
     let (request, feeder) = connect_h3("/", "echo");
     let answer = in_time(client.send(request)).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
@@ -322,6 +323,7 @@ async fn http3_streams_become_tunnels() {
 async fn an_http3_tunnel_ends_as_the_service_ends_it() {
     let pair = Pair::new(service_fn(echo));
     let client = pair.connect().await;
+    until(|| client.peer_settings().is_some()).await;
     let (request, feeder) = connect_h3("/half", "echo");
     let mut body = in_time(client.send(request)).await.unwrap().into_body();
     assert_eq!(read_h3(&mut body).await.unwrap(), b"done");

@@ -1,7 +1,7 @@
 //! One request and its response, from the head of the request to the last byte that is written: how much of
 //! the response is unread by the client, and since when.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
@@ -66,6 +66,7 @@ pub(super) struct Exchange {
     /// A separate task writes the response: the stream can be reset.
     has_stream: AtomicBool,
     given_up: Notify,
+    is_given_up: AtomicBool,
     /// Closed when the exchange is over.
     over: watch::Sender<()>,
 }
@@ -86,6 +87,7 @@ impl Exchange {
             complete: AtomicBool::new(false),
             has_stream: AtomicBool::new(false),
             given_up: Notify::new(),
+            is_given_up: AtomicBool::new(false),
             over: watch::Sender::new(()),
         }
     }
@@ -99,11 +101,20 @@ impl Exchange {
     /// stream.
     pub(super) async fn run(self: Arc<Self>, stream: impl Future<Output = ()>) {
         self.has_stream.store(true, Ordering::Relaxed);
+        let mut stream = pin!(stream);
+        // A stream that is given up must not end orderly, even if it could.
+        let going_on = std::future::poll_fn(|cx| {
+            if self.is_given_up.load(Ordering::Relaxed) {
+                Poll::Pending
+            } else {
+                stream.as_mut().poll(cx)
+            }
+        });
         tokio::select! {
             biased;
-            () = stream => {}
+            () = going_on => {}
             () = self.given_up.notified() => {
-                tracing::debug!("resetting a response: the client does not read it");
+                tracing::debug!("resetting a response");
             }
         }
         self.has_stream.store(false, Ordering::Relaxed);
@@ -115,6 +126,7 @@ impl Exchange {
         if can {
             // The server breaks it off, not the client.
             self.complete();
+            self.is_given_up.store(true, Ordering::Relaxed);
             self.given_up.notify_one();
         }
         can

@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use http::{Method, Request, Response, Version};
+use http::header::CONNECTION;
+use http::{HeaderMap, Method, Request, Response, Version};
 use http_body::{Body as HttpBody, Frame};
 use hyper::body::Incoming;
 use hyper::ext::Protocol;
@@ -61,7 +62,7 @@ pub(super) fn offer(request: &mut Request<Incoming>) -> Option<Offer> {
             request.extensions_mut().insert(protocol.clone());
         }
         UpgradeRequest::connect(protocol.as_ref().map(ConnectProtocol::as_str), incoming)
-    } else if request.version() == Version::HTTP_11 {
+    } else if request.version() == Version::HTTP_11 && names_upgrade(request.headers()) {
         UpgradeRequest::upgrade(request.headers(), incoming)
     } else {
         return None;
@@ -73,6 +74,15 @@ pub(super) fn offer(request: &mut Request<Incoming>) -> Option<Offer> {
         version: request.version(),
         feed,
     })
+}
+
+/// Whether `Upgrade` is a field of this connection (RFC 9110, section 7.8).
+fn names_upgrade(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(CONNECTION).iter();
+    values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|name| name.trim().eq_ignore_ascii_case("upgrade"))
 }
 
 impl Offer {

@@ -20,7 +20,8 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request as Asked};
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use crate::peers::{fed, in_time};
+use crate::pair::Pair;
+use crate::peers::{fed, in_time, until};
 
 /// A server of WebSocket.
 pub(crate) struct Upstream {
@@ -91,13 +92,17 @@ async fn head(stream: &TcpStream) -> String {
     }
 }
 
+#[allow(
+    clippy::result_large_err,
+    reason = "the type that the library requires"
+)]
 async fn serve(mut stream: TcpStream, seen: &Mutex<Seen>) {
     let head = head(&stream).await;
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
     seen.lock().unwrap().heads.push(head);
     let raw = match path.as_str() {
         "/echo" | "/refused" | "/die" | "/flood" => None,
-        "/plain" => Some("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ntext"),
+        "/plain" => Some("HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\ntext"),
         "/wrong" => Some(
             "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
              sec-websocket-accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n",
@@ -237,6 +242,13 @@ pub(crate) async fn socket_http2(
         let _ = sender.send_data(Bytes::new(), true);
     });
     WebSocketStream::from_raw_socket(near, Role::Client, None).await
+}
+
+/// A client of HTTP/3 that knows the server's settings.
+pub(crate) async fn http3_client(pair: &Pair) -> SendRequest {
+    let client = pair.connect().await;
+    until(|| client.peer_settings().is_some()).await;
+    client
 }
 
 /// A request by extended CONNECT over HTTP/3, and the end for its bytes.

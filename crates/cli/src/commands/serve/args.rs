@@ -48,7 +48,7 @@ pub struct ServeArgs {
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
 
-    /// Forward requests to this server instead, such as http://127.0.0.1:8080
+    /// Forward requests to this server instead: http://127.0.0.1:8080, https://…, h2c://… or unix:/path
     #[arg(long,
         value_name = "URL",
         conflicts_with_all = ["directory", "listing", "spa"], help_heading = "Content")]

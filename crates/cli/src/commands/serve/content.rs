@@ -9,13 +9,11 @@ use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
 use swiftwater_http::web::access_log::AccessLogLayer;
 use swiftwater_http::web::alt_svc::AltSvcLayer;
-use swiftwater_http::web::balancer::{Balancer, HealthCheck};
 use swiftwater_http::web::body::{Body, BoxError};
 use swiftwater_http::web::compression::Compress;
 use swiftwater_http::web::early_data::EarlyDataLayer;
 use swiftwater_http::web::files::{FileOptions, FileService};
 use swiftwater_http::web::metrics::MetricsLayer;
-use swiftwater_http::web::proxy::{Proxy, ProxyOptions};
 use swiftwater_http::web::redirect::Redirect;
 use swiftwater_http::web::response_fields::ResponseFields;
 use swiftwater_http::web::shared_limit::SharedLimit;
@@ -25,12 +23,13 @@ use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 use super::args::LogFormat;
-use super::config::values::{Period, RedirectStatus, RedirectTarget, UpstreamUrl, Upstreams};
+use super::config::values::{RedirectStatus, RedirectTarget};
 use super::config::{self, Config};
 use super::descriptors::Descriptors;
 use super::live::Live;
 use super::reports::Reports;
 use super::router::{RouteService, Router};
+use super::upstreams::upstreams;
 use crate::exit::{Exit, Failure};
 
 /// The service for requests of every HTTP version; never fails.
@@ -41,9 +40,6 @@ const ALT_SVC_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Clients repeat method and content, and may remember it.
 const PERMANENT_REDIRECT: u16 = 308;
-
-/// Time between health checks of an upstream.
-const HEALTH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// State that outlives a reload of the configuration.
 #[derive(Clone, Debug)]
@@ -144,7 +140,8 @@ pub(super) fn with_alt_svc(content: Content, port: u16) -> Content {
     boxed(layers.service(content))
 }
 
-fn boxed<S, B>(service: S) -> Content
+/// `service` as content.
+pub(super) fn boxed<S, B>(service: S) -> Content
 where
     S: Service<Request<Body>, Response = Response<B>, Error = Infallible>
         + Clone
@@ -173,9 +170,8 @@ fn route(
     shared: &Shared,
 ) -> Result<RouteService, Failure> {
     // One of the four is set, which was validated when the configuration was read.
-    let upstreams = route.upstream.as_ref().and_then(Upstreams::split);
-    let (content, strip) = if let Some((first, others)) = upstreams {
-        (upstream(first, others, route, shared), route.strip_path)
+    let (content, strip) = if let Some(content) = upstreams(route, shared.upstream_requests)? {
+        (content, route.strip_path)
     } else if let Some(tunnels) = &route.tunnels {
         (boxed(TunnelProxy::new(tunnels.proxy()?)), false)
     } else if let Some(target) = &route.redirect {
@@ -202,41 +198,6 @@ fn route(
         relocate: route.redirect.is_none(),
         takes_protocols: route.upstream.is_some() || route.tunnels.is_some(),
         content,
-    })
-}
-
-fn upstream(
-    first: &UpstreamUrl,
-    others: &[UpstreamUrl],
-    route: &config::Route,
-    shared: &Shared,
-) -> Content {
-    let default = ProxyOptions::default();
-    let time = |period: Option<Period>, default| period.map_or(default, |period| period.0);
-    let options = ProxyOptions {
-        preserve_host: route.preserve_host,
-        trust_forwarded: route.trust_forwarded,
-        in_flight: shared.upstream_requests.max(1),
-        connect_timeout: time(route.connect_timeout, default.connect_timeout),
-        head_timeout: time(route.head_timeout, default.head_timeout),
-        body_gap: time(route.body_timeout, default.body_gap),
-        websocket: route.websocket.unwrap_or(default.websocket),
-        websocket_timeout: time(route.websocket_timeout, default.websocket_timeout),
-        ..default
-    };
-    let first = first.upstream().clone();
-    if others.is_empty() && route.health_path.is_none() {
-        return boxed(Proxy::new(first, options));
-    }
-    let others = others.iter().map(|url| url.upstream().clone()).collect();
-    let balancer = Balancer::new(first, others, &options);
-    boxed(match &route.health_path {
-        None => balancer,
-        Some(path) => balancer.with_check(&HealthCheck {
-            path: path.get().clone(),
-            interval: time(route.health_interval, HEALTH_INTERVAL),
-            timeout: options.connect_timeout,
-        }),
     })
 }
 

@@ -4,7 +4,7 @@
 //! - [`args`], [`config`]: flags and configuration.
 //! - `live`: state that changes on SIGHUP: content, reports, certificates.
 //! - `listeners`, `connection_service`, `drain`: sockets, connections, graceful end.
-//! - `content`, `router`: content for requests; `echo`: WebTransport sessions.
+//! - `content`, `router`, `upstreams`: content for requests; `echo`: WebTransport sessions.
 //! - `reports`, `line_writer`, `access_format`, `connection_log`, `log`, `metrics`, `process_metrics`: logs and
 //!   metrics.
 //! - `descriptors`: division of file descriptors; `secrets`: state kept for the next process.
@@ -28,6 +28,7 @@ mod process_metrics;
 mod reports;
 mod router;
 mod secrets;
+mod upstreams;
 
 use std::sync::Arc;
 

@@ -7,6 +7,8 @@ use http::StatusCode;
 use hyper_util::client::legacy;
 use thiserror::Error;
 
+use crate::web::body::BoxError;
+
 /// Why the proxy answers itself. [`status`](Self::status) is the client's response; the cause is
 /// logged.
 #[derive(Debug, Error)]
@@ -37,16 +39,16 @@ pub enum ProxyError {
     Busy,
     /// The upstream can't be reached.
     #[error("the upstream can't be reached")]
-    Connect(#[source] legacy::Error),
+    Connect(#[source] BoxError),
     /// Connecting to the upstream took too long.
     #[error("the upstream can't be reached before the timeout")]
-    ConnectTimeout(#[source] legacy::Error),
+    ConnectTimeout(#[source] BoxError),
     /// The head of the response took too long.
     #[error("the upstream does not answer before the timeout")]
     HeadTimeout,
-    /// The upstream closed the connection, or violated HTTP/1.1.
+    /// The upstream closed the connection, or violated the protocol.
     #[error("the upstream did not answer properly")]
-    Upstream(#[source] legacy::Error),
+    Upstream(#[source] BoxError),
     /// The body of the request failed before the response started.
     #[error("the body of the request broke off")]
     Body,
@@ -86,13 +88,10 @@ impl ProxyError {
     }
 }
 
-/// The innermost errors of the HTTP client, classified.
-impl From<legacy::Error> for ProxyError {
-    fn from(error: legacy::Error) -> Self {
-        if !error.is_connect() {
-            return Self::Upstream(error);
-        }
-        let late = has_cause(&error, |cause| {
+impl ProxyError {
+    /// No connection was established.
+    pub(super) fn connect(error: BoxError) -> Self {
+        let late = has_cause(&*error, |cause| {
             cause
                 .downcast_ref::<io::Error>()
                 .is_some_and(|io| io.kind() == io::ErrorKind::TimedOut)
@@ -101,6 +100,17 @@ impl From<legacy::Error> for ProxyError {
             Self::ConnectTimeout(error)
         } else {
             Self::Connect(error)
+        }
+    }
+}
+
+/// The innermost errors of the HTTP client, classified.
+impl From<legacy::Error> for ProxyError {
+    fn from(error: legacy::Error) -> Self {
+        if error.is_connect() {
+            Self::connect(error.into())
+        } else {
+            Self::Upstream(error.into())
         }
     }
 }
@@ -124,8 +134,12 @@ pub(super) fn ended_early(error: &legacy::Error) -> bool {
     })
 }
 
-fn has_cause(error: &legacy::Error, wanted: impl Fn(&(dyn Error + 'static)) -> bool) -> bool {
-    let mut cause = error.source();
+/// Whether `error` or a cause of it is the one `wanted`.
+fn has_cause(
+    error: &(dyn Error + 'static),
+    wanted: impl Fn(&(dyn Error + 'static)) -> bool,
+) -> bool {
+    let mut cause = Some(error);
     while let Some(error) = cause {
         if wanted(error) {
             return true;

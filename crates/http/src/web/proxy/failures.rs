@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::options::Upstream;
+use super::upstream::Upstream;
 
 const PAUSE: Duration = Duration::from_secs(1);
 

@@ -2,10 +2,10 @@
 //! clients.
 
 use http::header::LOCATION;
-use http::uri::{Authority, Scheme};
+use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Uri};
 
-use super::options::Upstream;
+use super::upstream::Upstream;
 
 /// Where clients reach the upstream's resources.
 #[derive(Debug, Clone)]
@@ -42,8 +42,9 @@ fn own_path(location: &str, upstream: &Upstream, public: &Public) -> Option<Stri
     };
     let uri: Uri = reference.parse().ok()?;
     let authority = uri.authority()?;
+    let scheme = upstream.scheme();
     let is_upstream =
-        uri.scheme() == Some(&Scheme::HTTP) && same_origin(authority, &upstream.authority, "http");
+        uri.scheme_str() == Some(scheme) && same_origin(authority, &upstream.authority, scheme);
     if !is_upstream && !is_public(&uri, public) {
         return None;
     }

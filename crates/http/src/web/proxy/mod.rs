@@ -1,7 +1,7 @@
 //! A reverse proxy to one upstream, as a tower service (RFC 9110, sections 3.7 and 7.6).
 //!
-//! Bodies stream both ways at once; trailers pass. Connections to the upstream (HTTP/1.1 without
-//! TLS) are pooled and reused. A request is sent twice only if it has no body, its method is
+//! Bodies stream both ways at once; trailers pass. Connections to the upstream (HTTP/1.1, or HTTP/2) are pooled and
+//! reused. A request is sent twice only if it has no body, its method is
 //! idempotent and the connection had been used before: then the upstream most likely had closed it
 //! while it was idle (RFC 9110, section 9.2.2).
 //!
@@ -10,17 +10,21 @@
 //! - `failures`: log lines about upstream failures.
 //! - `upload`: request bodies, and waiting for 100 (Continue).
 //! - `websocket`, `tunnel`: handshakes of WebSocket, and the bytes after them.
-//! - `connector`: connections to the upstream.
+//! - `upstream`: what an upstream is. `sender`, `http2`, `connector`, `link`: connections to it.
 
 mod connector;
 mod error;
 mod failures;
 mod fields;
+mod http2;
+mod link;
 mod location;
 mod options;
 mod rewrite;
+mod sender;
 mod tunnel;
 mod upload;
+mod upstream;
 mod websocket;
 
 use std::convert::Infallible;
@@ -36,18 +40,20 @@ use http::header::{EXPECT, RETRY_AFTER};
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::{self, Client};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::client::legacy;
 use tokio::time::sleep_until;
 use tower::Service;
 
 pub use error::ProxyError;
-pub use options::{ProxyOptions, Upstream, UpstreamError};
+pub use options::ProxyOptions;
+pub use upstream::{Upstream, UpstreamError, UpstreamTls};
 
-use connector::{Connector, Proven};
 use failures::Failures;
+use http2::{OpenStream, was_not_processed};
+use link::Proven;
 use location::Public;
 use rewrite::Outgoing;
+use sender::Sender;
 use tunnel::{Tunnel, TunnelError};
 use upload::{Breakage, Progress, Upload, await_continue};
 use websocket::Handshake;
@@ -56,9 +62,6 @@ use super::body::{Body, BoxError, text_response};
 use super::connection_info::ConnectionInfo;
 use super::shared_limit::{SharedLimit, SharedPermit};
 use super::timed_body::{Pace, TimedBody};
-
-/// hyper's smallest buffer for the head of a response.
-const MIN_HEADER_BUFFER: usize = 8192;
 
 /// Forwards requests to an upstream. Cheap to clone; clones share their connections.
 ///
@@ -72,7 +75,7 @@ pub struct Proxy {
 struct Shared {
     upstream: Upstream,
     options: ProxyOptions,
-    client: Client<Connector, Upload>,
+    sender: Sender,
     slots: SharedLimit,
     failures: Failures,
 }
@@ -80,17 +83,11 @@ struct Shared {
 impl Proxy {
     /// Forwards to `upstream`.
     pub fn new(upstream: Upstream, options: ProxyOptions) -> Self {
-        let client = Client::builder(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(options.idle_timeout)
-            .pool_max_idle_per_host(options.idle_connections)
-            .http1_max_buf_size(options.header_size.max(MIN_HEADER_BUFFER))
-            .build(Connector::new(options.connect_timeout));
+        let sender = Sender::new(&upstream, &options);
         Self {
             shared: Arc::new(Shared {
                 upstream,
-                client,
+                sender,
                 slots: SharedLimit::new(options.in_flight.max(1)),
                 failures: Failures::default(),
                 options,
@@ -128,13 +125,15 @@ impl Shared {
         let client = self.client_of(&request);
         let permit = self.slots.try_acquire(client, 1);
         let permit = permit.map_err(|_| ProxyError::Busy)?;
-        let asked = websocket::asked(&request).filter(|_| self.options.websocket);
+        let asked = websocket::asked(&request)
+            .filter(|_| self.options.websocket && self.sender.can_upgrade());
         let (parts, body) = request.into_parts();
         let mut head = Outgoing::new(parts, &self.upstream, &self.options, asked.is_some())?;
         let handshake = asked.map(|asked| Handshake::begin(asked, &mut head));
         let handshake = handshake.transpose()?;
         let public = head.public.clone();
-        let mut response = self.exchange(head, body).await?;
+        let mut response = self.exchange(head, body, handshake.is_some()).await?;
+        let stream = response.extensions_mut().remove();
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let handshake = handshake.ok_or(ProxyError::Tunnel)?;
             return self.tunnel(handshake, response, &public, permit).await;
@@ -149,6 +148,7 @@ impl Shared {
                 inner: TimedBody::new(body, pace),
                 shared: self,
                 is_of_upstream: |_| true,
+                _stream: stream,
                 _permit: permit,
             })
         }))
@@ -175,6 +175,7 @@ impl Shared {
             inner: tunnel,
             shared: self,
             is_of_upstream: |error| matches!(error, TunnelError::Upstream(_)),
+            _stream: None,
             _permit: permit,
         });
         Ok(handshake.response(head.headers, outgoing))
@@ -208,23 +209,29 @@ impl Shared {
         response
     }
 
-    /// Sends the request; a second time if it may be retried.
-    async fn exchange(&self, head: Outgoing, body: Body) -> Result<Response<Incoming>, ProxyError> {
+    /// Sends the request, which may be an `upgrade`; a second time if it may be retried.
+    async fn exchange(
+        &self,
+        head: Outgoing,
+        body: Body,
+        upgrade: bool,
+    ) -> Result<Response<Incoming>, ProxyError> {
         let progress = Progress::new();
         let empty = body.is_end_stream();
         let again = (empty && head.method.is_idempotent()).then(|| head.clone());
-        let waits = head.expects_continue && !empty;
+        // Over HTTP/2 an early response ends the request without it.
+        let waits = head.expects_continue && !empty && self.sender.is_http1();
         let mut request = head.with_body(Upload::new(body, progress.clone()));
         if waits {
             let expectation = HeaderValue::from_static("100-continue");
             request.headers_mut().insert(EXPECT, expectation);
             await_continue(&mut request, self.options.continue_timeout);
         }
-        match (self.send(request, &progress).await, again) {
+        match (self.send(request, &progress, upgrade).await, again) {
             (Err(ProxyError::Upstream(error)), Some(head)) if was_stale(&error) => {
                 let progress = Progress::new();
                 let request = head.with_body(Upload::new(Body::empty(), progress.clone()));
-                self.send(request, &progress).await
+                self.send(request, &progress, upgrade).await
             }
             (sent, _) => sent,
         }
@@ -234,9 +241,10 @@ impl Shared {
         &self,
         request: Request<Upload>,
         progress: &Progress,
+        upgrade: bool,
     ) -> Result<Response<Incoming>, ProxyError> {
         let sent = tokio::select! {
-            sent = self.client.request(request) => sent,
+            sent = self.sender.send(request, upgrade) => sent,
             () = self.head_is_late(progress) => return Err(ProxyError::HeadTimeout),
         };
         match sent {
@@ -249,7 +257,7 @@ impl Shared {
             Err(error) => Err(match progress.breakage() {
                 Some(Breakage::Slow) => ProxyError::SlowBody,
                 Some(Breakage::Broken) => ProxyError::Body,
-                None => error.into(),
+                None => error,
             }),
         }
     }
@@ -266,8 +274,14 @@ impl Shared {
     }
 }
 
-/// Whether a request failed because its connection had been closed while it was idle.
-fn was_stale(error: &legacy::Error) -> bool {
+/// Whether a request failed because its connection had been closed while it was idle, or the upstream ended it.
+fn was_stale(error: &BoxError) -> bool {
+    if let Some(error) = error.downcast_ref::<hyper::Error>() {
+        return was_not_processed(error);
+    }
+    let Some(error) = error.downcast_ref::<legacy::Error>() else {
+        return false;
+    };
     let mut extensions = http::Extensions::new();
     if let Some(connected) = error.connect_info() {
         connected.get_extras(&mut extensions);
@@ -306,6 +320,8 @@ struct Download<B: HttpBody> {
     shared: Arc<Shared>,
     /// Whether an error is a failure of the upstream.
     is_of_upstream: fn(&B::Error) -> bool,
+    /// Over HTTP/2.
+    _stream: Option<OpenStream>,
     _permit: SharedPermit,
 }
 

@@ -1,65 +1,10 @@
 //! Configuration of the proxy.
 
-use std::fmt;
 use std::time::Duration;
 
-use http::Uri;
-use http::uri::{Authority, Scheme};
-use thiserror::Error;
+use http::uri::Authority;
 
-/// The server that requests are forwarded to: `http://host[:port][/prefix]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Upstream {
-    pub(super) authority: Authority,
-    /// Empty, or starts with a slash and does not end in one.
-    pub(super) prefix: String,
-}
-
-/// The text that [`Upstream::parse`] accepts.
-impl fmt::Display for Upstream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority, self.prefix)
-    }
-}
-
-/// Why a text is not an upstream.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum UpstreamError {
-    /// The text is not a URI.
-    #[error("not a URI: {0}")]
-    Syntax(#[from] http::uri::InvalidUri),
-    /// The scheme is not `http`: the proxy uses HTTP/1.1 without TLS to its upstream.
-    #[error("an upstream URI must begin with http://")]
-    Scheme,
-    /// There is no host.
-    #[error("the upstream has no host")]
-    NoHost,
-    /// It has a query or user information, which have no meaning here.
-    #[error("an upstream has neither query nor user information")]
-    Superfluous,
-}
-
-impl Upstream {
-    /// Reads `http://host[:port][/prefix]`. A slash at the end of the prefix has no meaning.
-    pub fn parse(text: &str) -> Result<Self, UpstreamError> {
-        let uri: Uri = text.parse()?;
-        if uri.scheme() != Some(&Scheme::HTTP) {
-            return Err(UpstreamError::Scheme);
-        }
-        let authority = uri.authority().ok_or(UpstreamError::NoHost)?;
-        if uri.query().is_some() || authority.as_str().contains('@') {
-            return Err(UpstreamError::Superfluous);
-        }
-        if authority.host().is_empty() {
-            return Err(UpstreamError::NoHost);
-        }
-        Ok(Self {
-            authority: authority.clone(),
-            prefix: uri.path().trim_end_matches('/').to_owned(),
-        })
-    }
-}
+use super::upstream::UpstreamTls;
 
 /// How requests are forwarded.
 #[derive(Debug, Clone)]
@@ -67,6 +12,10 @@ pub struct ProxyOptions {
     /// Whether the client's host is sent to the upstream, instead of the upstream's own. Default:
     /// no.
     pub preserve_host: bool,
+    /// The host that is sent to the upstream, whatever the client's and its own are. Default: none.
+    pub host: Option<Authority>,
+    /// TLS to the upstream: without it those with `https://` can't be reached. Default: none.
+    pub tls: Option<UpstreamTls>,
     /// Whether the proxy is one of several routes that are chosen by the path: then paths are rejected
     /// that an upstream might resolve to below another route, with a segment `.` or `..`, also before a
     /// `;`, with a backslash, or with an encoded slash or backslash. Default: no.
@@ -109,6 +58,8 @@ impl Default for ProxyOptions {
     fn default() -> Self {
         Self {
             preserve_host: false,
+            host: None,
+            tls: None,
             behind_route: false,
             trust_forwarded: false,
             pseudonym: "swiftwater".to_owned(),

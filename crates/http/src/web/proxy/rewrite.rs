@@ -12,7 +12,8 @@ use super::fields::{
     remove_misleading, unify_content_length,
 };
 use super::location::{self, Public};
-use super::options::{ProxyOptions, Upstream};
+use super::options::ProxyOptions;
+use super::upstream::Upstream;
 use crate::web::connection_info::ConnectionInfo;
 use crate::web::early_data::{EARLY_DATA, EarlyData, says_early};
 
@@ -72,8 +73,9 @@ impl Outgoing {
             headers.insert(TE, HeaderValue::from_static("trailers"));
             headers.insert(CONNECTION, HeaderValue::from_static("te"));
         }
-        let authority = match &host {
-            Some(host) if options.preserve_host => host,
+        let authority = match (&options.host, &host) {
+            (Some(host), _) => host,
+            (None, Some(host)) if options.preserve_host => host,
             _ => &upstream.authority,
         };
         let authority =

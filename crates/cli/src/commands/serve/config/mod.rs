@@ -372,6 +372,23 @@ pub struct Route {
     /// Upstream: send the client's host, instead of the upstream's own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub preserve_host: bool,
+    /// Upstream: the host that it gets, whatever the client's is.
+    #[serde(
+        default,
+        deserialize_with = "values::upstream_host",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub upstream_host: Option<String>,
+    /// Upstream over TLS: the name that is asked for and must be in its certificate. Default: its host.
+    #[serde(
+        default,
+        deserialize_with = "values::upstream_name",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub upstream_name: Option<String>,
+    /// Upstream over TLS: file of the certificates that are trusted, PEM. Default: those of the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream_ca: Option<PathBuf>,
     /// Upstream: trust the `Forwarded` and `X-Forwarded-*` fields of clients, as behind another
     /// proxy.
     #[serde(default, skip_serializing_if = "is_false")]

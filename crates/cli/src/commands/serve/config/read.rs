@@ -9,6 +9,7 @@ use thiserror::Error;
 use toml::Spanned;
 
 use super::tunnels::Tunnels;
+use super::values::Upstreams;
 use super::{Config, Route};
 use crate::exit::plain_io_error;
 use crate::files::read_limited;
@@ -133,6 +134,9 @@ fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
             || route.cache_control.is_some();
         let of_upstreams = route.strip_path
             || route.preserve_host
+            || route.upstream_host.is_some()
+            || route.upstream_name.is_some()
+            || route.upstream_ca.is_some()
             || route.trust_forwarded
             || route.connect_timeout.is_some()
             || route.head_timeout.is_some()
@@ -154,11 +158,20 @@ fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
                  directory"
             }
             [true, false, ..] | [false, false, ..] if of_upstreams => {
-                "strip_path, preserve_host, trust_forwarded, connect_timeout, head_timeout, \
-                 body_timeout, websocket, websocket_timeout, health_path and health_interval are for \
-                 an upstream"
+                "strip_path, preserve_host, upstream_host, upstream_name, upstream_ca, trust_forwarded, \
+                 connect_timeout, head_timeout, body_timeout, websocket, websocket_timeout, health_path \
+                 and health_interval are for an upstream"
             }
             [_, _, false, _] if route.status.is_some() => "status is for a redirection",
+            [false, true, false, false] if route.preserve_host && route.upstream_host.is_some() => {
+                "either preserve_host or upstream_host"
+            }
+            [false, true, false, false]
+                if (route.upstream_name.is_some() || route.upstream_ca.is_some())
+                    && !has_secure_upstream(route) =>
+            {
+                "upstream_name and upstream_ca are for an upstream with https://"
+            }
             [false, true, false, false]
                 if route.health_interval.is_some() && route.health_path.is_none() =>
             {
@@ -180,6 +193,14 @@ fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
         return Err(Fault::at(place, problem));
     }
     Ok(())
+}
+
+fn has_secure_upstream(route: &Route) -> bool {
+    let upstreams = route.upstream.as_ref().and_then(Upstreams::split);
+    upstreams.is_some_and(|(first, others)| {
+        let mut all = std::iter::once(first).chain(others);
+        all.any(|url| url.upstream().is_secure())
+    })
 }
 
 /// Makes paths relative to `directory`.
@@ -213,6 +234,7 @@ fn resolve(config: &mut Config, directory: &Path) {
                 .and_then(|it| it.tokens.as_mut())
                 .into_iter()
                 .for_each(place);
+            route.upstream_ca.iter_mut().for_each(place);
         }
     }
 }

@@ -10,6 +10,7 @@ use http::uri::PathAndQuery;
 use serde::de::{Error, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use swiftwater::link::parse_duration;
+use swiftwater::tls::pki_types::ServerName;
 use swiftwater_http::web::host::host_name;
 use swiftwater_http::web::proxy::Upstream;
 use swiftwater_http::web::redirect::Redirect;
@@ -200,7 +201,7 @@ impl Serialize for RoutePath {
     }
 }
 
-/// An upstream, `http://host[:port][/prefix]`, as written.
+/// An upstream, such as `http://host[:port][/prefix]`, as written.
 #[derive(Clone, Debug)]
 pub struct UpstreamUrl {
     text: String,
@@ -441,6 +442,33 @@ where
     text(deserializer, |name| {
         name.parse()
             .map(|profile: swiftwater::Profile| profile.name().to_owned())
+    })
+    .map(Some)
+}
+
+/// A host with an optional port, such as `app.internal`.
+pub(super) fn upstream_host<'de, D>(deserializer: D) -> Result<Option<String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    text(deserializer, |host| {
+        let is_host = host_name(host).is_some() && host.parse::<http::uri::Authority>().is_ok();
+        is_host
+            .then(|| host.to_owned())
+            .ok_or("a host was expected, such as app.example.org")
+    })
+    .map(Some)
+}
+
+/// A name in TLS, or an address.
+pub(super) fn upstream_name<'de, D>(deserializer: D) -> Result<Option<String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    text(deserializer, |name| {
+        ServerName::try_from(name)
+            .map(|_| name.to_owned())
+            .map_err(|_| "the name or address of a server was expected")
     })
     .map(Some)
 }
