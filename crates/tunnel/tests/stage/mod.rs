@@ -154,7 +154,7 @@ impl Stage {
     }
 }
 
-fn endpoint_config(seed: u8) -> EndpointConfig {
+pub fn endpoint_config(seed: u8) -> EndpointConfig {
     EndpointConfig::new(Arc::new(EndpointSecrets::from_seed([seed; 32])))
 }
 
