@@ -31,12 +31,20 @@ impl ContextId {
 
 /// The payload of an HTTP datagram: `payload` in `context`.
 pub fn encode(context: ContextId, payload: &[u8]) -> Vec<u8> {
+    encode_parts(context, &[payload])
+}
+
+/// The same for a payload in parts.
+pub(crate) fn encode_parts(context: ContextId, parts: &[&[u8]]) -> Vec<u8> {
     let size = context.size();
-    let mut out = Vec::with_capacity(size + payload.len());
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    let mut out = Vec::with_capacity(size + len);
     let bytes = context.get().to_be_bytes();
     out.extend_from_slice(&bytes[bytes.len() - size..]);
     out[0] |= (size.trailing_zeros() as u8) << 6;
-    out.extend_from_slice(payload);
+    for part in parts {
+        out.extend_from_slice(part);
+    }
     out
 }
 

@@ -5,6 +5,7 @@
 //! - [`target`]: hosts and ports, and the URI templates that name them.
 //! - [`policy`]: which targets a proxy reaches.
 //! - [`context`]: the payloads of HTTP datagrams.
+//! - [`tecc`]: repair of losses between proxy and client.
 //! - [`transport`]: settings of the connections that carry tunnels.
 //! - [`proxy_status`]: why a request was refused, in the Proxy-Status field (RFC 9209).
 //!
@@ -19,6 +20,7 @@ pub mod policy;
 pub mod proxy;
 pub mod proxy_status;
 pub mod target;
+pub mod tecc;
 pub mod transport;
 
 /// The value of `:protocol` in requests for UDP proxying (RFC 9298, section 3.4).

@@ -16,6 +16,7 @@ use super::udp_tunnel::{OpeningTunnel, UdpTunnel};
 use crate::CONNECT_UDP;
 use crate::proxy::{CAPSULE_PROTOCOL, Token};
 use crate::target::{Target, Template};
+use crate::tecc::{Agreement, TECC};
 
 /// A connection attempt.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = Result<SendRequest, BoxError>> + Send + 'a>>;
@@ -38,6 +39,7 @@ pub struct TunnelClient {
 struct Shared {
     template: Template,
     credentials: Option<HeaderValue>,
+    repair: bool,
     connector: Box<dyn Connect>,
     connection: Mutex<Option<SendRequest>>,
 }
@@ -46,10 +48,26 @@ impl TunnelClient {
     /// A client of the proxy that `template` names, with the user's token if the proxy wants one. It connects when
     /// the first tunnel is opened.
     pub fn new(template: Template, token: Option<&Token>, connector: impl Connect) -> Self {
+        Self::build(template, token, connector, false)
+    }
+
+    /// The same, and asks the proxy to repair losses on its way to the client ([`tecc`](crate::tecc)); a proxy that
+    /// doesn't know how opens plain tunnels.
+    pub fn with_repair(template: Template, token: Option<&Token>, connector: impl Connect) -> Self {
+        Self::build(template, token, connector, true)
+    }
+
+    fn build(
+        template: Template,
+        token: Option<&Token>,
+        connector: impl Connect,
+        repair: bool,
+    ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 template,
                 credentials: token.and_then(Token::credentials),
+                repair,
                 connector: Box::new(connector),
                 connection: Mutex::default(),
             }),
@@ -69,6 +87,11 @@ impl TunnelClient {
         if let Some(credentials) = &self.shared.credentials {
             let headers = request.headers_mut();
             headers.insert(PROXY_AUTHORIZATION, credentials.clone());
+        }
+        if self.shared.repair
+            && let Some(offer) = Agreement::OFFER.field()
+        {
+            request.headers_mut().insert(TECC, offer);
         }
         let connection = self.connection().await?;
         let protocol = ConnectProtocol::new(CONNECT_UDP)

@@ -13,6 +13,7 @@ use super::error::{OpenError, TunnelError};
 use crate::MAX_UDP_PAYLOAD;
 use crate::context::{self, ContextId};
 use crate::proxy_status::PROXY_STATUS;
+use crate::tecc::{Agreement, TECC, data};
 
 /// A tunnel that the proxy has not answered yet. Dropping it cancels the request.
 #[derive(Debug)]
@@ -43,6 +44,9 @@ impl OpeningTunnel {
                 proxy_status: text(&head.headers),
             });
         }
+        let agreement = head.headers.get(TECC).and_then(Agreement::parse);
+        // What was not offered is no agreement.
+        let agreement = agreement.filter(|agreement| *agreement == Agreement::OFFER);
         let sender = UdpSender {
             datagrams: datagrams.clone(),
             content: Arc::new(Mutex::new(content.send)),
@@ -53,6 +57,7 @@ impl OpeningTunnel {
             content: content.receive,
             capsules: CapsuleReader::new((8 + MAX_UDP_PAYLOAD) as u64),
             waiting: VecDeque::new(),
+            numbered: agreement.map(Agreement::data),
             proxy_status: text(&head.headers),
         })
     }
@@ -72,6 +77,8 @@ pub struct UdpTunnel {
     capsules: CapsuleReader,
     /// Received in capsules, not read yet.
     waiting: VecDeque<Bytes>,
+    /// The context of numbered payloads, if the proxy repairs losses.
+    numbered: Option<ContextId>,
     proxy_status: Option<String>,
 }
 
@@ -121,6 +128,11 @@ impl UdpTunnel {
         self.proxy_status.as_deref()
     }
 
+    /// Whether the proxy repairs losses on its way to the client.
+    pub fn is_repaired(&self) -> bool {
+        self.numbered.is_some()
+    }
+
     /// The next UDP payload of the target. Dropping the future loses nothing.
     pub async fn recv(&mut self) -> Result<Bytes, TunnelError> {
         loop {
@@ -131,7 +143,7 @@ impl UdpTunnel {
                 biased;
                 datagram = self.datagrams.recv() => match datagram {
                     Ok(datagram) => {
-                        if let Some((ContextId::UDP, payload)) = context::decode(datagram) {
+                        if let Some(payload) = self.payload(datagram) {
                             return Ok(payload);
                         }
                     }
@@ -149,10 +161,21 @@ impl UdpTunnel {
         }
     }
 
+    /// The UDP payload of a datagram; `None` in other contexts.
+    fn payload(&self, datagram: Bytes) -> Option<Bytes> {
+        match context::decode(datagram)? {
+            (ContextId::UDP, payload) => Some(payload),
+            (context, content) if self.numbered == Some(context) => {
+                data::decode(content).map(|(_, payload)| payload)
+            }
+            _ => None,
+        }
+    }
+
     fn take_capsules(&mut self, mut piece: Bytes) {
         while let Some(capsule) = self.capsules.next(&mut piece) {
             if capsule.capsule_type == capsule_type::DATAGRAM
-                && let Some((ContextId::UDP, payload)) = context::decode(capsule.value)
+                && let Some(payload) = self.payload(capsule.value)
             {
                 self.waiting.push_back(payload);
             }

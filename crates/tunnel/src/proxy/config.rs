@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::access::Access;
 use crate::policy::{ReflectionLimit, TargetPolicy};
+use crate::tecc::RepairLimits;
 
 /// Who may use a proxy, which targets it reaches, and its limits.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub struct ProxyConfig {
     pub policy: TargetPolicy,
     /// What is sent to a target before it answers.
     pub reflection: ReflectionLimit,
+    /// Repair of losses on the way to clients that ask for it; `None` for none. Default: yes.
+    pub repair: Option<RepairLimits>,
     /// Limits on resources.
     pub limits: Limits,
 }
@@ -25,6 +28,7 @@ impl ProxyConfig {
             access,
             policy: TargetPolicy::default(),
             reflection: ReflectionLimit::default(),
+            repair: Some(RepairLimits::default()),
             limits: Limits::default(),
         }
     }

@@ -45,6 +45,7 @@ use self::udp_tunnel::Tunnel;
 use crate::CONNECT_UDP;
 use crate::proxy_status::{PROXY_STATUS, connected};
 use crate::target::Target;
+use crate::tecc::{Agreement, RepairLimits, TECC};
 
 pub use self::access::{Access, Token, TokenError};
 pub use self::config::{Limits, ProxyConfig};
@@ -140,10 +141,13 @@ impl TunnelProxy {
         let (addresses, place) = self.admit(&head.headers, &target).await?;
         let shared = &self.shared;
         let (socket, address) = TargetSocket::connect(&addresses).map_err(Refusal::Socket)?;
+        let datagrams = head.extensions.get::<HttpDatagrams>().cloned();
+        let agreement = self.agreement(&head.headers, datagrams.as_ref());
         let (to_client, body) = Channel::<bytes::Bytes>::new(WAITING_PIECES);
         let tunnel = Tunnel {
             socket,
-            datagrams: head.extensions.get::<HttpDatagrams>().cloned(),
+            datagrams,
+            agreement,
             to_client,
             from_client: asked.incoming().unwrap_or_default(),
             reflection: shared.config.reflection,
@@ -159,10 +163,24 @@ impl TunnelProxy {
         let mut response = asked.accepting(CONNECT_UDP, Body::new(body));
         let headers = response.headers_mut();
         headers.insert(CAPSULE_PROTOCOL, HeaderValue::from_static("?1"));
+        if let Some(field) = agreement.and_then(|(agreement, _)| agreement.field()) {
+            headers.insert(TECC, field);
+        }
         if let Some(status) = connected(address) {
             headers.insert(PROXY_STATUS, status);
         }
         Ok(response)
+    }
+
+    /// The repair that the client of a request asks for, if this proxy and the version of HTTP have it.
+    fn agreement(
+        &self,
+        headers: &HeaderMap,
+        datagrams: Option<&HttpDatagrams>,
+    ) -> Option<(Agreement, RepairLimits)> {
+        let limits = self.shared.config.repair?;
+        datagrams?.max_size()?;
+        Some((Agreement::parse(headers.get(TECC)?)?, limits))
     }
 
     async fn open_tcp(

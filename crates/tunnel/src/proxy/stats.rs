@@ -20,6 +20,8 @@ pub struct ProxyStats {
     pub datagrams_to_targets: u64,
     /// Their UDP payload, bytes.
     pub bytes_to_targets: u64,
+    /// Datagrams that were sent to clients again because they were lost.
+    pub repaired: u64,
     /// Datagrams from targets that were larger than what fits into a datagram for the client.
     pub dropped_large: u64,
     /// Datagrams that were dropped because a queue was full.
@@ -40,6 +42,7 @@ pub(super) struct Counters {
     bytes_to_clients: AtomicU64,
     datagrams_to_targets: AtomicU64,
     bytes_to_targets: AtomicU64,
+    repaired: AtomicU64,
     dropped_large: AtomicU64,
     dropped_full: AtomicU64,
     dropped_unanswered: AtomicU64,
@@ -82,6 +85,10 @@ impl Counters {
         add(&self.bytes_to_targets, len as u64);
     }
 
+    pub(super) fn on_repair(&self) {
+        add(&self.repaired, 1);
+    }
+
     pub(super) fn on_drop(&self, dropped: Dropped) {
         let counter = match dropped {
             Dropped::Large => &self.dropped_large,
@@ -102,6 +109,7 @@ impl Counters {
             bytes_to_clients: get(&self.bytes_to_clients),
             datagrams_to_targets: get(&self.datagrams_to_targets),
             bytes_to_targets: get(&self.bytes_to_targets),
+            repaired: get(&self.repaired),
             dropped_large: get(&self.dropped_large),
             dropped_full: get(&self.dropped_full),
             dropped_unanswered: get(&self.dropped_unanswered),

@@ -11,7 +11,8 @@ use http_body_util::channel::Sender;
 use swiftwater_http::h3::DatagramError;
 use swiftwater_http::udp::connect::HttpDatagrams;
 use swiftwater_http::web::body::Body;
-use swiftwater_net::quic::{DatagramOptions, SendDatagramError};
+use swiftwater_net::quic::{DatagramFate, DatagramOptions, SendDatagramError};
+use swiftwater_units::Instant;
 use thiserror::Error;
 use tokio::io::Ready;
 use tokio::select;
@@ -23,15 +24,21 @@ use super::target_socket::{RECEIVE_BUFFER, TargetSocket};
 use crate::MAX_UDP_PAYLOAD;
 use crate::context::{self, ContextId};
 use crate::policy::{Reflection, ReflectionLimit};
+use crate::tecc::{Agreement, Repair, RepairLimits, data};
 
 /// How long a datagram may wait for its turn to the client: what is older, the sender has sent again.
 const MAX_QUEUE_DELAY: Duration = Duration::from_millis(300);
+
+/// Repairs go ahead of what waits: the client's QUIC already misses them.
+const URGENCY_OF_REPAIRS: u8 = 2;
 
 /// What a tunnel needs.
 pub(super) struct Tunnel {
     pub(super) socket: TargetSocket,
     /// Datagrams below HTTP; `None` with HTTP versions that have none.
     pub(super) datagrams: Option<HttpDatagrams>,
+    /// The repair of losses on the way to the client, if it was agreed on.
+    pub(super) agreement: Option<(Agreement, RepairLimits)>,
     /// Content for the client: capsules.
     pub(super) to_client: Sender<Bytes>,
     /// Content from the client: capsules.
@@ -75,6 +82,7 @@ impl Tunnel {
         let Self {
             socket,
             datagrams,
+            agreement,
             to_client,
             mut from_client,
             reflection,
@@ -89,6 +97,10 @@ impl Tunnel {
         let mut client = ToClient {
             datagrams: datagrams.clone(),
             content: to_client,
+            repaired: agreement.map(|(agreement, limits)| Repaired {
+                context: agreement.data(),
+                repair: Repair::new(limits),
+            }),
             counters: &counters,
         };
         let mut capsules = Capsules::new();
@@ -128,6 +140,12 @@ impl Tunnel {
                     Some(Err(())) => return TunnelEnd::ClientGone,
                     None => return capsules.finish().map_or_else(Into::into, |()| TunnelEnd::Finished),
                 },
+                fate = next_fate(datagrams.as_ref()), if agreement.is_some() => {
+                    let Some((number, fate)) = fate else {
+                        return TunnelEnd::ClientGone;
+                    };
+                    client.on_fate(number, fate);
+                }
                 () = idle.wait() => {
                     if idle.is_over() {
                         return TunnelEnd::Idle;
@@ -158,6 +176,13 @@ fn from_target(
 async fn next_datagram(datagrams: Option<&HttpDatagrams>) -> Option<Bytes> {
     match datagrams {
         Some(datagrams) => datagrams.recv().await.ok(),
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_fate(datagrams: Option<&HttpDatagrams>) -> Option<(u64, DatagramFate)> {
+    match datagrams {
+        Some(datagrams) => datagrams.recv_fate().await.ok(),
         None => std::future::pending().await,
     }
 }
@@ -204,6 +229,7 @@ impl ToTarget<'_> {
 struct ToClient<'a> {
     datagrams: Option<HttpDatagrams>,
     content: Sender<Bytes>,
+    repaired: Option<Repaired>,
     counters: &'a Counters,
 }
 
@@ -211,14 +237,30 @@ impl ToClient<'_> {
     /// Sends a UDP payload of the target, or counts why not. It never waits: a queue before a slow client would
     /// only delay what follows.
     fn forward(&mut self, payload: &[u8]) {
-        let datagram = context::encode(ContextId::UDP, payload);
-        let sent = match &self.datagrams {
-            Some(datagrams) => send_datagram(datagrams, &datagram),
-            None => self.send_capsule(datagram),
+        let sent = match (&self.datagrams, &mut self.repaired) {
+            (Some(datagrams), Some(repaired)) if data::is_numbered(payload) => {
+                repaired.send(datagrams, payload)
+            }
+            (Some(datagrams), _) => {
+                let datagram = context::encode(ContextId::UDP, payload);
+                let until = datagrams.connection().now() + MAX_QUEUE_DELAY;
+                send_datagram(datagrams, &datagram, deadline(until))
+            }
+            (None, _) => self.send_capsule(context::encode(ContextId::UDP, payload)),
         };
         match sent {
             Ok(()) => self.counters.on_datagram_to_client(payload.len()),
             Err(dropped) => self.counters.on_drop(dropped),
+        }
+    }
+
+    /// What became of the datagram of a numbered payload.
+    fn on_fate(&mut self, number: u64, fate: DatagramFate) {
+        let (Some(datagrams), Some(repaired)) = (&self.datagrams, &mut self.repaired) else {
+            return;
+        };
+        if repaired.on_fate(datagrams, number, fate) {
+            self.counters.on_repair();
         }
     }
 
@@ -228,10 +270,68 @@ impl ToClient<'_> {
     }
 }
 
-fn send_datagram(datagrams: &HttpDatagrams, datagram: &[u8]) -> Result<(), Dropped> {
-    let now = datagrams.connection().now();
+/// Datagrams with repair.
+struct Repaired {
+    context: ContextId,
+    repair: Repair,
+}
+
+impl Repaired {
+    fn send(&mut self, datagrams: &HttpDatagrams, payload: &[u8]) -> Result<(), Dropped> {
+        let number = self.repair.next_number();
+        let datagram = Bytes::from(data::encode(self.context, number, payload));
+        let now = datagrams.connection().now();
+        let mut options = deadline(now + MAX_QUEUE_DELAY);
+        options.key = Some(number);
+        send_datagram(datagrams, &datagram, options)?;
+        self.repair.on_sent(now, datagram);
+        Ok(())
+    }
+
+    /// Takes the fate of a payload; true if it was sent again.
+    fn on_fate(&mut self, datagrams: &HttpDatagrams, number: u64, fate: DatagramFate) -> bool {
+        match fate {
+            DatagramFate::Acknowledged => self.repair.on_acknowledged(number),
+            DatagramFate::Lost => return self.send_again(datagrams, number),
+            // It never left.
+            _ => self.repair.on_unsent(number),
+        }
+        false
+    }
+
+    fn send_again(&mut self, datagrams: &HttpDatagrams, number: u64) -> bool {
+        let connection = datagrams.connection();
+        let (rtt, variation) = connection.stats().paths.first().map_or_else(
+            || (Duration::MAX / 8, Duration::ZERO),
+            |path| (path.smoothed_rtt, path.rtt_var),
+        );
+        let horizon = self.repair.limits().horizon(rtt, variation);
+        let lost = self.repair.on_lost(connection.now(), number, horizon);
+        let Some((datagram, until)) = lost else {
+            return false;
+        };
+        let mut options = deadline(until);
+        options.key = Some(number);
+        options.urgency = URGENCY_OF_REPAIRS;
+        let sent = send_datagram(datagrams, &datagram, options).is_ok();
+        if !sent {
+            self.repair.on_unsent(number);
+        }
+        sent
+    }
+}
+
+fn deadline(until: Instant) -> DatagramOptions {
     let mut options = DatagramOptions::default();
-    options.deadline = Some(now + MAX_QUEUE_DELAY);
+    options.deadline = Some(until);
+    options
+}
+
+fn send_datagram(
+    datagrams: &HttpDatagrams,
+    datagram: &[u8],
+    options: DatagramOptions,
+) -> Result<(), Dropped> {
     match datagrams.try_send_with(datagram, options) {
         Ok(()) => Ok(()),
         // Not in a capsule instead: the target's sender would take it for a path of that size (RFC 9298,

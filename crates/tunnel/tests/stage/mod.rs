@@ -126,10 +126,15 @@ impl Stage {
     }
 
     fn connector(&self) -> Connector {
+        self.connector_to(self.server_end.local_addr())
+    }
+
+    /// Connects to the proxy at another address, such as that of a relay.
+    pub fn connector_to(&self, to: SocketAddr) -> Connector {
         Connector {
             end: self.client_end.clone(),
             config: self.client_config.clone(),
-            to: self.server_end.local_addr(),
+            to,
         }
     }
 

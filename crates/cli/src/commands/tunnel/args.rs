@@ -78,6 +78,11 @@ pub struct ConnectArgs {
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
+    /// Ask the proxy to repair losses on its way to here: it keeps packets of QUIC until they are acknowledged, and
+    /// sends lost ones again
+    #[arg(long)]
+    pub repair: bool,
+
     /// End a tunnel without datagrams after this time
     #[arg(long, value_name = "TIME", default_value = "2min", value_parser = parse_positive_duration)]
     pub idle_timeout: Duration,

@@ -42,7 +42,12 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
         port,
     };
     let mut stops = StopRequests::new()?;
-    let tunnels = TunnelClient::new(args.proxy.clone(), token.as_ref(), connector);
+    let (template, token) = (args.proxy.clone(), token.as_ref());
+    let tunnels = if args.repair {
+        TunnelClient::with_repair(template, token, connector)
+    } else {
+        TunnelClient::new(template, token, connector)
+    };
     // A proxy that can't be reached is better known now than at the first datagram.
     tunnels
         .connection()

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use swiftwater_tunnel::policy::{Ports, Prefix, TargetPolicy};
 use swiftwater_tunnel::proxy::{Access, Limits, ProxyConfig, Token};
+use swiftwater_tunnel::tecc::RepairLimits;
 
 use super::values::{Count, Period};
 use crate::exit::{Exit, Failure, plain_io_error};
@@ -40,6 +41,8 @@ pub struct Tunnels {
     pub most_per_user: Count<1, 1_000_000>,
     /// How long a tunnel for UDP lasts without a datagram. Default: 2 minutes.
     pub idle_timeout: Period,
+    /// Whether losses on the way to clients are repaired for those that ask for it. Default: yes.
+    pub repair: bool,
 }
 
 impl Default for Tunnels {
@@ -54,6 +57,7 @@ impl Default for Tunnels {
             most: Count::clamped(limits.tunnels as u64),
             most_per_user: Count::clamped(limits.tunnels_per_user as u64),
             idle_timeout: Period(limits.idle_timeout),
+            repair: true,
         }
     }
 }
@@ -87,6 +91,7 @@ impl Tunnels {
                 idle_timeout: self.idle_timeout.0,
                 ..Limits::default()
             },
+            repair: self.repair.then(RepairLimits::default),
             ..ProxyConfig::new(access)
         })
     }
