@@ -16,6 +16,7 @@ use crate::commands::relay::change::ChangeArg;
 use crate::commands::relay::leg::LegArg;
 use crate::commands::serve::args::ServeArgs;
 use crate::commands::sim::SimArgs;
+use crate::commands::tunnel::args::TunnelArgs;
 use crate::demo::DemoArgs;
 use crate::duration::parse_positive_duration;
 use crate::exit::{EXIT_CODES, Exit, Failure};
@@ -52,6 +53,8 @@ pub enum Command {
     Perf(PerfArgs),
     /// Put any UDP program behind an emulated link
     Relay(Box<RelayArgs>),
+    /// Lead UDP and TCP through a proxy over HTTP (MASQUE)
+    Tunnel(Box<TunnelArgs>),
     /// Simulate flows on a bottleneck in virtual time
     Sim(SimArgs),
     /// Run experiments in virtual time and check the claims of papers

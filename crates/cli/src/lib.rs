@@ -93,6 +93,7 @@ fn dispatch(cli: Cli, logging: &Logging) -> Result<(), Failure> {
             PerfCommand::Loopback(args) => perf::loopback::run(&args),
         },
         Command::Relay(args) => runtime::block_on(commands::relay::run(*args)),
+        Command::Tunnel(args) => runtime::block_on(commands::tunnel::run(*args, logging)),
         Command::Sim(args) => commands::sim::run(&args),
         Command::Lab(args) => lab::run(args),
         Command::Demo(args) => {

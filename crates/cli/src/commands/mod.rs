@@ -6,3 +6,4 @@ pub(crate) mod play;
 pub mod relay;
 pub mod serve;
 pub(crate) mod sim;
+pub mod tunnel;

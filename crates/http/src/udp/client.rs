@@ -7,12 +7,14 @@ use bytes::Bytes;
 use http::{Request, Response};
 use swiftwater_net::Connection;
 use swiftwater_net::quic::{ConnectionError, ConnectionStats};
+use swiftwater_units::StreamId;
 use thiserror::Error;
 
 use super::body::RecvBody;
 use super::connection::Http3;
 use super::content;
 use super::exchange::{Exchange, Outcome};
+use super::hosted::State;
 use super::webtransport::SessionLimits;
 use crate::h3::{self, Code, RequestError};
 use crate::web::body::{Body, BoxError};
@@ -70,7 +72,7 @@ impl SendRequest {
     {
         let (head, body) = request.into_parts();
         let end = body.is_end_stream();
-        let id = self.begin(&head, end, false).await?;
+        let id = self.begin_with(&head, end, |_, _| {}).await?;
         let exchange = Arc::new(Exchange::new(self.http3.clone(), id));
         let cancelled = Cancelled(Some(Arc::clone(&exchange)));
         if !end {
@@ -98,21 +100,19 @@ impl SendRequest {
         }
     }
 
-    /// Sends a request's head, which may request a WebTransport session.
-    pub(super) async fn begin(
+    /// Sends a request's head; `begun` is called before an event of the request can come.
+    pub(super) async fn begin_with(
         &self,
         head: &http::request::Parts,
         end: bool,
-        is_session: bool,
-    ) -> Result<swiftwater_units::StreamId, RequestError> {
+        begun: impl Fn(&mut State, StreamId),
+    ) -> Result<StreamId, RequestError> {
         std::future::poll_fn(|cx| {
             self.http3.with(|now, quic, state| {
                 match state.engine.send_request(now, quic, head, end) {
                     Ok(id) => {
                         state.held.entry(id).or_default();
-                        if is_session {
-                            state.sessions.begin(id);
-                        }
+                        begun(state, id);
                         Poll::Ready(Ok(id))
                     }
                     Err(RequestError::Blocked | RequestError::NotReady) => {

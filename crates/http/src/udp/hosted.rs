@@ -9,8 +9,9 @@ use swiftwater_net::Application;
 use swiftwater_net::quic;
 use swiftwater_units::{Instant, StreamId};
 
+use super::connect::DatagramFlows;
 use super::webtransport::{SessionLimits, Table};
-use crate::h3::{self, Code, Event, Fault};
+use crate::h3::{self, Code, ConnectProtocol, Event, Fault};
 
 /// A received request.
 pub(super) struct Incoming {
@@ -70,6 +71,8 @@ pub(super) struct State {
     pub(super) going_away: bool,
     /// WebTransport sessions.
     pub(super) sessions: Table,
+    /// HTTP datagrams of other requests.
+    pub(super) flows: DatagramFlows,
 }
 
 /// Why no more events will follow on the connection.
@@ -91,6 +94,7 @@ impl State {
     /// The connection has ended: wakes all tasks.
     fn on_closed(&mut self, reason: quic::ConnectionError, wakers: &mut Vec<Waker>) {
         self.sessions.on_closed(&reason, wakers);
+        self.flows.on_closed(wakers);
         let fault = self.engine.fault();
         self.ended = Some(End { reason, fault });
         self.incoming.clear();
@@ -101,18 +105,25 @@ impl State {
         }
     }
 
-    /// A datagram or stream of a session, or an event of its datagrams.
-    fn take_session_event(
+    /// A datagram of a request, an event of its datagrams, or a stream of a session.
+    fn take_datagram_event(
         &mut self,
         quic: &mut quic::Connection,
         event: Event,
         wakers: &mut Vec<Waker>,
     ) {
         match event {
-            Event::Datagram { id, payload } => self.sessions.on_datagram(id, payload, wakers),
-            Event::DatagramsUnblocked => self.sessions.on_datagrams_unblocked(wakers),
+            Event::Datagram { id, payload } if self.engine.is_session(id) => {
+                self.sessions.on_datagram(id, payload, wakers);
+            }
+            Event::Datagram { id, payload } => self.flows.on_datagram(id, payload, wakers),
+            Event::DatagramsUnblocked => {
+                self.sessions.on_datagrams_unblocked(wakers);
+                self.flows.on_datagrams_unblocked(wakers);
+            }
             Event::DatagramFate { id, key, fate } => {
                 self.sessions.on_datagram_fate(id, key, fate, wakers);
+                self.flows.on_datagram_fate(id, key, fate, wakers);
             }
             Event::SessionStream { session, id, .. } => {
                 self.sessions.on_session_stream(quic, session, id, wakers);
@@ -136,6 +147,8 @@ impl State {
                 let is_session = self.engine.is_session(id);
                 if is_session {
                     self.sessions.begin(id);
+                } else if head.extensions.get::<ConnectProtocol>().is_some() {
+                    self.flows.begin(id);
                 }
                 self.incoming.push_back(Incoming {
                     id,
@@ -165,17 +178,20 @@ impl State {
                 id,
                 code,
                 unprocessed,
-            } => self.with_held(id, |held| {
-                held.broken = Some(Broken { code, unprocessed });
-                held.wake_all(wakers);
-            }),
+            } => {
+                self.flows.on_reset(id, wakers);
+                self.with_held(id, |held| {
+                    held.broken = Some(Broken { code, unprocessed });
+                    held.wake_all(wakers);
+                });
+            }
             Event::GoAway { .. } => {
                 self.going_away = true;
                 wakers.append(&mut self.openers);
                 self.sessions.drain(false, wakers);
             }
             Event::Closed { reason } => self.on_closed(reason, wakers),
-            event => self.take_session_event(quic, event, wakers),
+            event => self.take_datagram_event(quic, event, wakers),
         }
     }
 
@@ -204,6 +220,7 @@ impl Hosted {
                 ended: None,
                 going_away: false,
                 sessions: Table::new(limits),
+                flows: DatagramFlows::default(),
             }),
         }
     }

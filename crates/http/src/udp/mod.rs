@@ -1,5 +1,5 @@
-//! HTTP/3 on connections of `swiftwater-net`: a server for tower services, a client, and
-//! WebTransport sessions for both ([`webtransport`]).
+//! HTTP/3 on connections of `swiftwater-net`: a server for tower services, a client, and for both HTTP datagrams
+//! of extended CONNECT requests ([`connect`]) and WebTransport sessions ([`webtransport`]).
 //!
 //! The engine ([`h3`](crate::h3)) runs inside the worker of its QUIC connection; tasks of requests
 //! call it directly, under the connection's lock. Content is read from and written to the transport
@@ -7,8 +7,10 @@
 
 mod body;
 mod client;
+pub mod connect;
 mod connection;
 mod content;
+mod datagram_buffer;
 mod date;
 mod exchange;
 mod hosted;

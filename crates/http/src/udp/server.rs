@@ -15,13 +15,14 @@ use tokio::task::JoinSet;
 use tower::ServiceExt;
 
 use super::body::RecvBody;
+use super::connect::HttpDatagrams;
 use super::connection::Http3;
 use super::exchange::Exchange;
 use super::hosted::Incoming;
 use super::idle::Idle;
 use super::webtransport::{Asked, SessionLimits, establish};
 use super::{ALPN_HTTP3, content, date};
-use crate::h3::{self, Code, Fault};
+use crate::h3::{self, Code, ConnectProtocol, Fault};
 use crate::web::body::{Body, BoxError, text_response};
 use crate::web::connection_info::{ConnectionInfo, Transport};
 use crate::web::early_data::EarlyData;
@@ -330,11 +331,15 @@ fn prepare(
         RecvBody::new(exchange, &head.headers, Code::NO_ERROR)
     });
     if head.method == Method::CONNECT {
-        let protocol = head.extensions.get::<h3::ConnectProtocol>();
-        let protocol = protocol.map(h3::ConnectProtocol::as_str);
+        let protocol = head.extensions.get::<ConnectProtocol>();
+        let protocol = protocol.map(ConnectProtocol::as_str);
         let incoming = content.map_or_else(Body::empty, Body::new);
         let asked = UpgradeRequest::connect(protocol, incoming);
         head.extensions.insert(asked);
+        if head.extensions.get::<ConnectProtocol>().is_some() {
+            let datagrams = HttpDatagrams::new(exchange.http3.clone(), exchange.id);
+            head.extensions.insert(datagrams);
+        }
         return (Request::from_parts(*head, Body::empty()), None);
     }
     let body = content.map_or_else(Body::empty, |content| {

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use swiftwater::link::parse_duration;
 
+use super::config::tunnels::{AddressPrefix, PortRange, Tunnels};
 use super::config::values::{Count, UpstreamUrl};
 use super::echo::parse_path;
 use crate::cli::IdentityArgs;
@@ -176,6 +177,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub secrets: Option<PathBuf>,
 
+    /// Tunnels.
+    #[command(flatten)]
+    pub tunnels: TunnelArgs,
+
     /// Limits on clients.
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -206,8 +211,57 @@ pub struct ServeArgs {
 
 /// Hides rarely changed flags from `-h`.
 fn shorten(arg: clap::Arg) -> clap::Arg {
-    let rarely = matches!(arg.get_help_heading(), Some("Transport" | "Limits"));
+    let rarely = matches!(
+        arg.get_help_heading(),
+        Some("Transport" | "Limits" | "Tunnels")
+    );
     arg.hide_short_help(rarely)
+}
+
+/// A proxy for UDP and TCP, as the only content.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Tunnels")]
+pub struct TunnelArgs {
+    /// Proxy UDP (CONNECT-UDP, RFC 9298) and TCP (CONNECT) for who has a token in this file, a line 'NAME TOKEN' for
+    /// each
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["directory", "upstream"])]
+    pub tokens: Option<PathBuf>,
+
+    /// Proxy for whoever reaches the server: only on closed networks, an open proxy is abused within hours
+    #[arg(long, conflicts_with_all = ["tokens", "directory", "upstream"])]
+    pub proxy_for_anyone: bool,
+
+    /// Port, or range of ports such as 8000-8999, that tunnels may lead to; repeatable [default: 443]
+    #[arg(long, value_name = "PORTS")]
+    pub target_port: Vec<PortRange>,
+
+    /// Addresses that are not public but may be reached by tunnels, such as 10.1.0.0/16; repeatable
+    #[arg(long, value_name = "PREFIX")]
+    pub allow_target: Vec<AddressPrefix>,
+
+    /// Addresses that may not be reached by tunnels; repeatable
+    #[arg(long, value_name = "PREFIX")]
+    pub deny_target: Vec<AddressPrefix>,
+}
+
+impl TunnelArgs {
+    /// The proxy that the flags describe, if they describe one.
+    pub(super) fn tunnels(&self) -> Option<Tunnels> {
+        if self.tokens.is_none() && !self.proxy_for_anyone {
+            return None;
+        }
+        let mut tunnels = Tunnels {
+            tokens: self.tokens.clone(),
+            anyone: self.proxy_for_anyone,
+            allow: self.allow_target.clone(),
+            deny: self.deny_target.clone(),
+            ..Tunnels::default()
+        };
+        if !self.target_port.is_empty() {
+            tunnels.ports.clone_from(&self.target_port);
+        }
+        Some(tunnels)
+    }
 }
 
 /// Limits on clients.

@@ -17,6 +17,7 @@ use swiftwater_http::web::metrics::MetricsLayer;
 use swiftwater_http::web::redirect::Redirect;
 use swiftwater_http::web::response_fields::ResponseFields;
 use swiftwater_http::web::shared_limit::SharedLimit;
+use swiftwater_tunnel::proxy::TunnelProxy;
 use tokio::sync::watch;
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
@@ -168,9 +169,11 @@ fn route(
     site: &config::Site,
     shared: &Shared,
 ) -> Result<RouteService, Failure> {
-    // One of the three is set, which was validated when the configuration was read.
+    // One of the four is set, which was validated when the configuration was read.
     let (content, strip) = if let Some(content) = upstreams(route, shared.upstream_requests)? {
         (content, route.strip_path)
+    } else if let Some(tunnels) = &route.tunnels {
+        (boxed(TunnelProxy::new(tunnels.proxy()?)), false)
     } else if let Some(target) = &route.redirect {
         let status = route.status.map_or(PERMANENT_REDIRECT, RedirectStatus::get);
         let redirect = Redirect::new(target.as_str(), status);
@@ -193,6 +196,7 @@ fn route(
         strip,
         directory: route.directory.is_some(),
         relocate: route.redirect.is_none(),
+        takes_protocols: route.upstream.is_some() || route.tunnels.is_some(),
         content,
     })
 }

@@ -13,6 +13,7 @@ use swiftwater_http::tcp::{
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
 use swiftwater_http::web::response_budget::ResponseBudget;
 use swiftwater_http::web::timed_body::Pace;
+use swiftwater_tunnel::transport::fit_initial_packets;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -58,6 +59,9 @@ pub(super) fn builder(
             if let Some(timeout) = limits.idle_timeout {
                 transport.max_idle_timeout = Some(timeout.0);
             }
+            if has_tunnels(config) {
+                fit_initial_packets(transport);
+            }
         })
         .workers(config.workers);
     let paths = MultipathArgs {
@@ -84,6 +88,11 @@ pub(super) fn builder(
         ZeroRtt::Accept => EarlyData::Accept,
         ZeroRtt::Reject => EarlyData::Reject,
     })
+}
+
+fn has_tunnels(config: &Config) -> bool {
+    let mut routes = config.sites.iter().flat_map(|site| &site.get_ref().routes);
+    routes.any(|route| route.get_ref().tunnels.is_some())
 }
 
 /// Binds UDP, and TCP on the same port.

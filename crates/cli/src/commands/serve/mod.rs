@@ -178,6 +178,9 @@ fn announce_all(
     announce(server, &identities[0], &what(config), json)?;
     announce_others(&identities[1..], json)?;
     announce_protocols(server.local_addr(), config.tcp, json)?;
+    if only_tunnels(config) {
+        return Ok(());
+    }
     announce_browser(server.local_addr(), &identities[0], json)
 }
 
@@ -240,6 +243,12 @@ async fn accept(
     }
 }
 
+/// Whether there is nothing for a browser.
+fn only_tunnels(config: &Config) -> bool {
+    let mut routes = config.sites.iter().flat_map(|site| &site.get_ref().routes);
+    routes.all(|route| route.get_ref().tunnels.is_some())
+}
+
 /// The text of the first line.
 fn what(config: &Config) -> String {
     let routes = config.sites.iter().flat_map(|site| &site.get_ref().routes);
@@ -249,6 +258,9 @@ fn what(config: &Config) -> String {
         let plural = if count == 1 { "" } else { "s" };
         return format!("serving {count} site{plural}");
     };
+    if route.tunnels.is_some() {
+        return "proxying UDP and TCP".to_owned();
+    }
     match &route.directory {
         Some(directory) => {
             let whole = directory.canonicalize();

@@ -40,6 +40,8 @@ pub(super) struct RouteService {
     pub(super) directory: bool,
     /// Whether `Location` of the content lacks the route's path too, if that is removed.
     pub(super) relocate: bool,
+    /// Whether the content answers requests for other protocols itself.
+    pub(super) takes_protocols: bool,
     pub(super) content: Content,
 }
 
@@ -144,11 +146,11 @@ fn choose<'a>(routes: &'a [RouteService], path: &'a str) -> Choice<'a> {
 }
 
 impl RouteService {
-    /// Whether `request` asks for a protocol by extended CONNECT and the content has none. Upstreams answer themselves.
+    /// Whether `request` asks for a protocol by extended CONNECT and the content has none.
     fn refuses(&self, request: &Request<Body>) -> bool {
-        let is_upstream = !self.directory && self.relocate;
         let asked = request.extensions().get::<UpgradeRequest>();
-        !is_upstream && asked.is_some_and(|asked| asked.is_connect() && asked.protocol().is_some())
+        !self.takes_protocols
+            && asked.is_some_and(|asked| asked.is_connect() && asked.protocol().is_some())
     }
 
     /// Answers a request whose path has `rest` after the route's path.
@@ -244,6 +246,7 @@ mod tests {
                 strip: true,
                 directory: true,
                 relocate: true,
+                takes_protocols: false,
                 content: Content::new(content),
             }
         });

@@ -36,7 +36,9 @@ impl SendRequest {
             head.extensions.insert(protocol);
         }
         self.settings_came().await?;
-        let id = self.begin(&head, false, true).await?;
+        let id = self
+            .begin_with(&head, false, |state, id| state.sessions.begin(id))
+            .await?;
         let exchange = Arc::new(Exchange::new(self.http3.clone(), id));
         let cancelled = Cancelled(Some(Arc::clone(&exchange)));
         let undecided = Undecided::new(&exchange);

@@ -12,9 +12,10 @@ use swiftwater_units::{Dir, StreamId};
 use super::error::{SessionEnd, WriteError};
 use super::recv::RecvStream;
 use super::send::SendStream;
-use super::session_state::{Order, SessionState, store_waker};
+use super::session_state::{Order, SessionState};
 use crate::h3::{DatagramError, SessionError};
 use crate::udp::connection::Http3;
+use crate::udp::datagram_buffer::store_waker;
 use crate::udp::hosted::State;
 
 /// A WebTransport session. Clones share the session; streams are handles too. When the last is
@@ -187,10 +188,10 @@ impl Session {
     pub async fn recv_datagram_fate(&self) -> Result<(u64, DatagramFate), SessionEnd> {
         std::future::poll_fn(|cx| {
             self.poll_live(|live| {
-                if let Some(fate) = live.pop_datagram_fate() {
+                if let Some(fate) = live.datagrams.pop_fate() {
                     return Poll::Ready(fate);
                 }
-                store_waker(&mut live.fate_readers, cx.waker());
+                live.datagrams.wait_for_fate(cx.waker());
                 Poll::Pending
             })
         })
@@ -222,10 +223,10 @@ impl Session {
     pub async fn recv_datagram(&self) -> Result<Bytes, SessionEnd> {
         std::future::poll_fn(|cx| {
             self.poll_live(|live| {
-                if let Some(payload) = live.pop_datagram() {
+                if let Some(payload) = live.datagrams.pop() {
                     return Poll::Ready(payload);
                 }
-                store_waker(&mut live.datagram_readers, cx.waker());
+                live.datagrams.wait(cx.waker());
                 Poll::Pending
             })
         })
@@ -237,7 +238,7 @@ impl Session {
         let session = self.held.id;
         self.held.http3.with(|_, _, state| {
             let live = state.sessions.session(session);
-            live.map_or(0, |live| live.datagrams_dropped)
+            live.map_or(0, |live| live.datagrams.dropped())
         })
     }
 

@@ -3,18 +3,11 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
-use bytes::Bytes;
-use swiftwater_net::quic::DatagramFate;
 use swiftwater_units::{Dir, StreamId};
 
 use super::error::SessionEnd;
 use super::limits::SessionLimits;
-
-/// Memory of a datagram in addition to its bytes.
-const DATAGRAM_OVERHEAD: usize = 64;
-
-/// Most fates of datagrams that wait to be read, the newest: 96 kB.
-const MAX_WAITING_FATES: usize = 4096;
+use crate::udp::datagram_buffer::DatagramBuffer;
 
 /// Pending actions of the task at the session's request.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -31,13 +24,7 @@ pub(super) struct SessionState {
     /// Streams not yet accepted by the application.
     waiting: [VecDeque<StreamId>; 2],
     pub(super) acceptors: [Vec<Waker>; 2],
-    datagrams: VecDeque<Bytes>,
-    datagram_bytes: usize,
-    /// Datagrams dropped to make room for newer ones.
-    pub(super) datagrams_dropped: u64,
-    pub(super) datagram_readers: Vec<Waker>,
-    datagram_fates: VecDeque<(u64, DatagramFate)>,
-    pub(super) fate_readers: Vec<Waker>,
+    pub(super) datagrams: DatagramBuffer,
     pub(super) end: Option<SessionEnd>,
     pub(super) end_waiters: Vec<Waker>,
     /// One of the ends has asked for the end of the session.
@@ -67,49 +54,15 @@ impl SessionState {
         self.waiting[dir as usize].pop_front()
     }
 
-    /// Adds a datagram; the oldest are dropped to make room.
-    pub(super) fn push_datagram(&mut self, payload: Bytes, limits: &SessionLimits) {
-        self.datagram_bytes += payload.len() + DATAGRAM_OVERHEAD;
-        self.datagrams.push_back(payload);
-        while self.datagram_bytes > limits.max_waiting_datagrams {
-            self.pop_datagram();
-            self.datagrams_dropped += 1;
-        }
-    }
-
-    /// The oldest datagram.
-    pub(super) fn pop_datagram(&mut self) -> Option<Bytes> {
-        let payload = self.datagrams.pop_front()?;
-        self.datagram_bytes -= payload.len() + DATAGRAM_OVERHEAD;
-        Some(payload)
-    }
-
-    /// Adds the fate of a datagram; the oldest is dropped if there are too many.
-    pub(super) fn push_datagram_fate(&mut self, key: u64, fate: DatagramFate) {
-        if self.datagram_fates.len() >= MAX_WAITING_FATES {
-            self.datagram_fates.pop_front();
-        }
-        self.datagram_fates.push_back((key, fate));
-    }
-
-    /// The oldest fate of a datagram.
-    pub(super) fn pop_datagram_fate(&mut self) -> Option<(u64, DatagramFate)> {
-        self.datagram_fates.pop_front()
-    }
-
     /// Records why the session ended, unless it is recorded; clears the buffers and wakes all
     /// waiting tasks.
     pub(super) fn finish(&mut self, end: SessionEnd, wakers: &mut Vec<Waker>) {
         self.end.get_or_insert(end);
         self.waiting = Default::default();
-        self.datagrams.clear();
-        self.datagram_bytes = 0;
-        self.datagram_fates.clear();
+        self.datagrams.finish(wakers);
         for waiting in &mut self.acceptors {
             wakers.append(waiting);
         }
-        wakers.append(&mut self.datagram_readers);
-        wakers.append(&mut self.fate_readers);
         wakers.append(&mut self.end_waiters);
         wakers.append(&mut self.drain_waiters);
         wakers.extend(self.driver.take());
@@ -127,12 +80,5 @@ impl SessionState {
             self.orders.push_back(order);
             wakers.extend(self.driver.take());
         }
-    }
-}
-
-/// Stores the waker of a waiting task.
-pub(super) fn store_waker(waiting: &mut Vec<Waker>, waker: &Waker) {
-    if !waiting.iter().any(|each| each.will_wake(waker)) {
-        waiting.push(waker.clone());
     }
 }

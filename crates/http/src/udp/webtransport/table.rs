@@ -206,8 +206,8 @@ impl Table {
     ) {
         let live = self.sessions.get_mut(&session);
         if let Some(live) = live.filter(|live| live.end.is_none()) {
-            live.push_datagram(payload, &self.limits);
-            wakers.append(&mut live.datagram_readers);
+            let max_bytes = self.limits.max_waiting_datagrams;
+            live.datagrams.push(payload, max_bytes, wakers);
         }
     }
 
@@ -221,8 +221,7 @@ impl Table {
     ) {
         let live = self.sessions.get_mut(&session);
         if let Some(live) = live.filter(|live| live.end.is_none()) {
-            live.push_datagram_fate(key, fate);
-            wakers.append(&mut live.fate_readers);
+            live.datagrams.push_fate(key, fate, wakers);
         }
     }
 

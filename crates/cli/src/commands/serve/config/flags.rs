@@ -138,7 +138,8 @@ fn apply_transport(config: &mut Config, args: &ServeArgs) {
 
 /// The one site that flags can define.
 fn site(args: &ServeArgs) -> Option<Site> {
-    if args.directory.is_none() && args.upstream.is_none() {
+    let tunnels = args.tunnels.tunnels();
+    if args.directory.is_none() && args.upstream.is_none() && tunnels.is_none() {
         return None;
     }
     let route = Route {
@@ -147,6 +148,7 @@ fn site(args: &ServeArgs) -> Option<Site> {
         upstream: args.upstream.clone().map(Into::into),
         redirect: None,
         status: None,
+        tunnels,
         listing: args.listing,
         spa: args.spa.clone(),
         hidden: false,

@@ -2,11 +2,13 @@
 //!
 //! - this module: its parts, their defaults and meanings.
 //! - [`values`]: values that are checked as they are read.
+//! - [`tunnels`]: routes that proxy UDP and TCP.
 //! - `read`: reads and validates a file, errors with their line.
 //! - `flags`: overrides by flags.
 
 mod flags;
 mod read;
+pub mod tunnels;
 pub mod values;
 
 use std::net::SocketAddr;
@@ -19,6 +21,7 @@ use toml::Spanned;
 
 pub use flags::effective;
 pub use read::{ConfigError, parse, read};
+use tunnels::Tunnels;
 use values::{
     CheckPath, Count, Fields, HostPattern, Period, RedirectStatus, RedirectTarget, RoutePath,
     Upstreams,
@@ -319,7 +322,7 @@ pub struct Site {
     pub routes: Vec<Spanned<Route>>,
 }
 
-/// Content below a path: a directory, upstreams or a redirection, only one of them.
+/// Content below a path: a directory, upstreams, a redirection or tunnels, only one of them.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
@@ -338,6 +341,9 @@ pub struct Route {
     /// Redirection: its status. Default: 308.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<RedirectStatus>,
+    /// Tunnels for UDP and TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tunnels: Option<Tunnels>,
     /// Directory: list directories that have no index.
     #[serde(default, skip_serializing_if = "is_false")]
     pub listing: bool,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use toml::Spanned;
 
+use super::tunnels::Tunnels;
 use super::values::Upstreams;
 use super::{Config, Route};
 use crate::exit::plain_io_error;
@@ -148,39 +149,46 @@ fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
             route.directory.is_some(),
             route.upstream.is_some(),
             route.redirect.is_some(),
+            route.tunnels.is_some(),
         ];
+        let tunnels = route.tunnels.as_ref().and_then(Tunnels::problem);
         let problem = match kinds {
-            [false, true, false] | [false, false, true] if of_directories => {
+            [false, true, ..] | [false, false, ..] if of_directories => {
                 "listing, spa, hidden, precompressed, follow_symlinks and cache_control are for a \
                  directory"
             }
-            [true, false, false] | [false, false, true] if of_upstreams => {
+            [true, false, ..] | [false, false, ..] if of_upstreams => {
                 "strip_path, preserve_host, upstream_host, upstream_name, upstream_ca, trust_forwarded, \
                  connect_timeout, head_timeout, body_timeout, websocket, websocket_timeout, health_path \
                  and health_interval are for an upstream"
             }
-            [true, false, false] | [false, true, false] if route.status.is_some() => {
-                "status is for a redirection"
-            }
-            [false, true, false] if route.preserve_host && route.upstream_host.is_some() => {
+            [_, _, false, _] if route.status.is_some() => "status is for a redirection",
+            [false, true, false, false] if route.preserve_host && route.upstream_host.is_some() => {
                 "either preserve_host or upstream_host"
             }
-            [false, true, false]
+            [false, true, false, false]
                 if (route.upstream_name.is_some() || route.upstream_ca.is_some())
                     && !has_secure_upstream(route) =>
             {
                 "upstream_name and upstream_ca are for an upstream with https://"
             }
-            [false, true, false]
+            [false, true, false, false]
                 if route.health_interval.is_some() && route.health_path.is_none() =>
             {
                 "health_interval needs a health_path"
             }
-            [false, true, false] if route.health_interval.is_some_and(|it| it.0.is_zero()) => {
+            [false, true, false, false]
+                if route.health_interval.is_some_and(|it| it.0.is_zero()) =>
+            {
                 "health_interval must be longer than nothing"
             }
-            [true, false, false] | [false, true, false] | [false, false, true] => continue,
-            _ => "a route needs either a directory, an upstream or a redirect",
+            kinds if kinds.iter().filter(|&&it| it).count() != 1 => {
+                "a route needs either a directory, an upstream, a redirect or tunnels"
+            }
+            _ => match tunnels {
+                Some(problem) => problem,
+                None => continue,
+            },
         };
         return Err(Fault::at(place, problem));
     }
@@ -221,6 +229,11 @@ fn resolve(config: &mut Config, directory: &Path) {
         for route in &mut site.get_mut().routes {
             let route = route.get_mut();
             route.directory.iter_mut().for_each(place);
+            let tunnels = route.tunnels.as_mut();
+            tunnels
+                .and_then(|it| it.tokens.as_mut())
+                .into_iter()
+                .for_each(place);
             route.upstream_ca.iter_mut().for_each(place);
         }
     }

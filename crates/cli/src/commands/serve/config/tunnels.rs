@@ -1,0 +1,206 @@
+//! Routes that proxy UDP and TCP: their part of the configuration, and the tokens of their users.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use swiftwater_tunnel::policy::{Ports, Prefix, TargetPolicy};
+use swiftwater_tunnel::proxy::{Access, Limits, ProxyConfig, Token};
+use swiftwater_tunnel::tecc::RepairLimits;
+
+use super::values::{Count, Period};
+use crate::exit::{Exit, Failure, plain_io_error};
+use crate::files::read_limited;
+
+/// The largest file of tokens that is read, bytes.
+const MAX_TOKENS: u64 = 16 << 20;
+
+/// A proxy for UDP (CONNECT-UDP, RFC 9298) and TCP (CONNECT).
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tunnels {
+    /// File of the users' tokens, a line `NAME TOKEN` for each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<PathBuf>,
+    /// Whether whoever reaches the server may use it. Default: no.
+    pub anyone: bool,
+    /// Ports that may be reached. Default: 443.
+    pub ports: Vec<PortRange>,
+    /// Addresses that may be reached although they are not public.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<AddressPrefix>,
+    /// Addresses that may not be reached.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<AddressPrefix>,
+    /// Tunnels at once. Default: 4096.
+    pub most: Count<1, 1_000_000>,
+    /// Tunnels of one user at once. Default: 128.
+    pub most_per_user: Count<1, 1_000_000>,
+    /// How long a tunnel for UDP lasts without a datagram. Default: 2 minutes.
+    pub idle_timeout: Period,
+    /// Whether losses on the way to clients are repaired for those that ask for it. Default: yes.
+    pub repair: bool,
+}
+
+impl Default for Tunnels {
+    fn default() -> Self {
+        let limits = Limits::default();
+        Self {
+            tokens: None,
+            anyone: false,
+            ports: vec![PortRange(443..=443)],
+            allow: Vec::new(),
+            deny: Vec::new(),
+            most: Count::clamped(limits.tunnels as u64),
+            most_per_user: Count::clamped(limits.tunnels_per_user as u64),
+            idle_timeout: Period(limits.idle_timeout),
+            repair: true,
+        }
+    }
+}
+
+impl Tunnels {
+    /// What is wrong, if something is.
+    pub(super) fn problem(&self) -> Option<&'static str> {
+        match (&self.tokens, self.anyone) {
+            (None, false) => Some("a proxy needs tokens, or anyone = true"),
+            (Some(_), true) => Some("tokens and anyone = true exclude each other"),
+            _ => None,
+        }
+    }
+
+    /// The configuration of the proxy, with the tokens as they are in the file now.
+    pub(in crate::commands::serve) fn proxy(&self) -> Result<ProxyConfig, Failure> {
+        let access = match &self.tokens {
+            Some(file) => Access::Tokens(tokens(file)?),
+            None => Access::Anyone,
+        };
+        let prefixes = |prefixes: &[AddressPrefix]| prefixes.iter().map(|it| it.0).collect();
+        Ok(ProxyConfig {
+            policy: TargetPolicy {
+                ports: Ports::new(self.ports.iter().map(|range| range.0.clone())),
+                allowed: prefixes(&self.allow),
+                denied: prefixes(&self.deny),
+            },
+            limits: Limits {
+                tunnels: self.most.get() as usize,
+                tunnels_per_user: self.most_per_user.get() as usize,
+                idle_timeout: self.idle_timeout.0,
+                ..Limits::default()
+            },
+            repair: self.repair.then(RepairLimits::default),
+            ..ProxyConfig::new(access)
+        })
+    }
+}
+
+/// The tokens of a file.
+fn tokens(file: &Path) -> Result<Arc<[Token]>, Failure> {
+    let failure = |why: String| {
+        Failure::new(
+            Exit::LocalFile,
+            format_args!("tokens {}: {why}", file.display()),
+        )
+    };
+    let bytes = read_limited(file, MAX_TOKENS).map_err(|error| failure(plain_io_error(&error)))?;
+    let text = String::from_utf8(bytes).map_err(|_| failure("it is not UTF-8".to_owned()))?;
+    let mut tokens = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        // The line itself is a secret.
+        let at = |why: &dyn fmt::Display| failure(format!("line {}: {why}", number + 1));
+        let (user, secret) = line
+            .split_once(char::is_whitespace)
+            .ok_or_else(|| at(&"NAME TOKEN was expected"))?;
+        tokens.push(Token::new(user, secret.trim_start()).map_err(|error| at(&error))?);
+    }
+    if tokens.is_empty() {
+        return Err(failure("it has no tokens".to_owned()));
+    }
+    Ok(tokens.into())
+}
+
+/// A port, `443`, or a range of ports, `8000-8999`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PortRange(pub RangeInclusive<u16>);
+
+impl FromStr for PortRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not a port or a range of ports such as 8000-8999");
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let port = |text: &str| text.trim().parse().ok().filter(|&port: &u16| port > 0);
+        match (port(first), port(last)) {
+            (Some(first), Some(last)) if first <= last => Ok(Self(first..=last)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for PortRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, last) = (self.0.start(), self.0.end());
+        if first == last {
+            write!(f, "{first}")
+        } else {
+            write!(f, "{first}-{last}")
+        }
+    }
+}
+
+impl Serialize for PortRange {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PortRange {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Number(u16),
+            Text(String),
+        }
+        let text = match Written::deserialize(deserializer)? {
+            Written::Number(port) => port.to_string(),
+            Written::Text(text) => text,
+        };
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+/// Addresses with a common prefix: `10.0.0.0/8`, or one address.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct AddressPrefix(pub Prefix);
+
+impl FromStr for AddressPrefix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let prefix = text.parse();
+        prefix
+            .map(Self)
+            .map_err(|error: swiftwater_tunnel::policy::PrefixError| error.to_string())
+    }
+}
+
+impl Serialize for AddressPrefix {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for AddressPrefix {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,105 @@
+//! The flags of `tunnel`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use swiftwater_tunnel::target::Template;
+
+use super::forward::Forward;
+use crate::cli::TrustArgs;
+use crate::commands::serve::args::ServeArgs;
+use crate::duration::parse_positive_duration;
+use crate::transport::Tuning;
+
+/// `tunnel`.
+#[derive(Args, Debug)]
+pub struct TunnelArgs {
+    /// Which end.
+    #[command(subcommand)]
+    pub command: TunnelCommand,
+}
+
+/// The ends of tunnels.
+#[derive(Debug, Subcommand)]
+pub enum TunnelCommand {
+    /// Proxy UDP (CONNECT-UDP, RFC 9298) and TCP (CONNECT) over HTTP/3, HTTP/2 and HTTP/1.1
+    #[command(
+        mut_args(hide_content),
+        after_help = "All settings of the server: --help",
+        after_long_help = SERVE_EXAMPLES
+    )]
+    Serve(Box<ServeArgs>),
+    /// Lead local UDP addresses through a proxy
+    Connect(Box<ConnectArgs>),
+}
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  swiftwater tunnel serve --tokens tokens.txt --listen 0.0.0.0:443 --cert chain.pem --key key.pem
+  swiftwater tunnel serve --tokens tokens.txt --target-port 443 --target-port 8000-8999
+  swiftwater tunnel serve --proxy-for-anyone --allow-target 127.0.0.0/8 --target-port 1-65535
+  swiftwater tunnel serve --config /etc/swiftwater/serve.toml
+
+Each line of the file of tokens is a name and a secret of at least 16 characters; who sends it as
+'Proxy-Authorization: Bearer SECRET' may open tunnels. Addresses that are not public are refused unless
+--allow-target names them, whatever name leads to them. On SIGHUP the file is read again.
+
+The proxy is 'serve' with tunnels as its content: everything about certificates, logs, metrics and limits there
+holds here, and a configuration file may have tunnels beside other content (docs/serve.toml).";
+
+/// Hides the flags for other content than tunnels.
+fn hide_content(arg: clap::Arg) -> clap::Arg {
+    let of_content =
+        matches!(arg.get_help_heading(), Some("Content")) || arg.get_id() == "directory";
+    arg.hide(of_content)
+}
+
+/// `tunnel connect`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  swiftwater tunnel connect proxy.example -L 8443:server.example:443 --token-file token.txt
+  swiftwater tunnel connect 127.0.0.1:4433 -L 5353:127.0.0.1:53 -L 8443:[2001:db8::1]:443 --insecure
+  swiftwater tunnel connect 'https://proxy.example/masque{?target_host,target_port}' -L 8443:server.example:443
+
+Each peer of a local address gets a tunnel of its own. The proxy resolves the names of targets. Ctrl-C ends all
+tunnels and prints what passed.")]
+pub struct ConnectArgs {
+    /// The proxy: HOST[:PORT], or its URI template (RFC 9298) with the variables target_host and target_port
+    #[arg(value_name = "PROXY", value_parser = parse_template)]
+    pub proxy: Template,
+
+    /// Local address that leads to a target: [ADDRESS:]PORT:HOST:PORT; repeatable
+    #[arg(short = 'L', long = "local", value_name = "FORWARD", required = true)]
+    pub forwards: Vec<Forward>,
+
+    /// File whose first line is the token for the proxy, or the name of the user and the token
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+
+    /// Ask the proxy to repair losses on its way to here: it keeps packets of QUIC until they are acknowledged, and
+    /// sends lost ones again
+    #[arg(long)]
+    pub repair: bool,
+
+    /// End a tunnel without datagrams after this time
+    #[arg(long, value_name = "TIME", default_value = "2min", value_parser = parse_positive_duration)]
+    pub idle_timeout: Duration,
+
+    /// Whose certificates are trusted.
+    #[command(flatten)]
+    pub trust: TrustArgs,
+
+    /// Transport settings.
+    #[command(flatten)]
+    pub tuning: Tuning,
+
+    /// Print one JSON object per event
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn parse_template(text: &str) -> Result<Template, String> {
+    Template::new(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,29 @@
+//! `tunnel`: a proxy for UDP and TCP, and local addresses that lead through one.
+//!
+//! - `tunnel serve` is [`serve`](super::serve) with tunnels as the only content.
+//! - [`args`]: flags; [`forward`]: what `-L` says; `connect`: the client.
+
+pub mod args;
+mod connect;
+pub mod forward;
+
+use self::args::{TunnelArgs, TunnelCommand};
+use super::serve;
+use crate::exit::{Exit, Failure};
+use crate::logging::Logging;
+
+pub(crate) async fn run(args: TunnelArgs, logging: &Logging) -> Result<(), Failure> {
+    match args.command {
+        TunnelCommand::Serve(args) => {
+            let tunnels = &args.tunnels;
+            if args.config.is_none() && tunnels.tokens.is_none() && !tunnels.proxy_for_anyone {
+                return Err(Failure::new(
+                    Exit::Usage,
+                    "who may use the proxy? Give --tokens FILE, or --proxy-for-anyone on a closed network",
+                ));
+            }
+            serve::run(*args, logging).await
+        }
+        TunnelCommand::Connect(args) => connect::run(*args).await,
+    }
+}

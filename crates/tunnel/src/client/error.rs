@@ -1,0 +1,65 @@
+//! Errors of tunnels at the client.
+
+use http::StatusCode;
+use swiftwater_http::h3::{BodyError, DatagramError, SendError};
+use swiftwater_http::udp::ClientError;
+use swiftwater_http::web::body::BoxError;
+use thiserror::Error;
+
+use crate::target::TemplateError;
+
+/// The proxy can't be reached.
+#[derive(Debug, Error)]
+#[error("no connection to the proxy: {0}")]
+pub struct ConnectError(pub BoxError);
+
+/// Why a tunnel was not opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The proxy can't be reached.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The template does not yield a URI for the target.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// The target can't be in a request.
+    #[error("the request can't be made: {0}")]
+    Request(#[from] http::Error),
+    /// The request failed.
+    #[error("the proxy did not answer: {0}")]
+    Client(#[from] ClientError),
+    /// The proxy refused.
+    #[error("the proxy refused with {status}{}", reason(proxy_status.as_deref()))]
+    Refused {
+        /// The status of the response.
+        status: StatusCode,
+        /// Its Proxy-Status field (RFC 9209), if there is one.
+        proxy_status: Option<String>,
+    },
+}
+
+fn reason(proxy_status: Option<&str>) -> String {
+    proxy_status.map_or_else(String::new, |status| format!(" ({status})"))
+}
+
+/// Why a tunnel carries no more datagrams.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum TunnelError {
+    /// The proxy ended it: the target can't be reached, or nothing passed for too long.
+    #[error("the proxy ended the tunnel")]
+    Ended,
+    /// The proxy reset it, or the connection to the proxy is gone.
+    #[error("the tunnel broke: {0}")]
+    Broken(#[from] BodyError),
+    /// The datagram was not sent.
+    #[error("the datagram was not sent: {0}")]
+    Datagram(#[from] DatagramError),
+    /// The capsule was not sent.
+    #[error("the datagram was not sent: {0}")]
+    Capsule(#[from] SendError),
+    /// The proxy sent content that ends within a capsule.
+    #[error("the proxy sent an incomplete capsule")]
+    Malformed,
+}

@@ -1,0 +1,16 @@
+//! The client: tunnels for UDP through a proxy, all over one connection to it.
+//!
+//! - [`TunnelClient`]: opens tunnels, connects to the proxy when it needs to.
+//! - [`UdpTunnel`]: datagrams to and from one target.
+//! - [`LocalForward`]: a local UDP address whose peers each get a tunnel to the same target, for programs that
+//!   know nothing of proxies.
+
+mod error;
+mod local_forward;
+mod tunnel_client;
+mod udp_tunnel;
+
+pub use error::{ConnectError, OpenError, TunnelError};
+pub use local_forward::{ForwardStats, LocalForward};
+pub use tunnel_client::{Connect, Connecting, TunnelClient};
+pub use udp_tunnel::{OpeningTunnel, UdpSender, UdpTunnel};

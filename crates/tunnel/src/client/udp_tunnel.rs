@@ -1,0 +1,194 @@
+//! A tunnel at the client.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use swiftwater_http::h3::capsule::{Capsule, CapsuleReader, capsule_type};
+use swiftwater_http::udp::connect::{HttpDatagrams, PendingConnect, RecvContent, SendContent};
+use tokio::sync::Mutex;
+
+use super::error::{OpenError, TunnelError};
+use crate::MAX_UDP_PAYLOAD;
+use crate::context::{self, ContextId};
+use crate::proxy_status::PROXY_STATUS;
+use crate::tecc::{Agreement, TECC, data};
+
+/// A tunnel that the proxy has not answered yet. Dropping it cancels the request.
+#[derive(Debug)]
+pub struct OpeningTunnel {
+    pending: PendingConnect,
+}
+
+impl OpeningTunnel {
+    pub(super) fn new(pending: PendingConnect) -> Self {
+        Self { pending }
+    }
+
+    /// Sends a UDP payload before the proxy's answer; without datagrams below HTTP, or if it does not fit, it is
+    /// dropped.
+    pub fn send(&self, payload: &[u8]) {
+        let datagram = context::encode(ContextId::UDP, payload);
+        // As UDP does: the sender of the payload has no guarantee.
+        let _ = self.pending.datagrams().try_send(&datagram);
+    }
+
+    /// Waits for the proxy's answer.
+    pub async fn opened(self) -> Result<UdpTunnel, OpenError> {
+        let datagrams = self.pending.datagrams().clone();
+        let (head, content) = self.pending.response().await?.into_parts();
+        if !head.status.is_success() {
+            return Err(OpenError::Refused {
+                status: head.status,
+                proxy_status: text(&head.headers),
+            });
+        }
+        let agreement = head.headers.get(TECC).and_then(Agreement::parse);
+        // What was not offered is no agreement.
+        let agreement = agreement.filter(|agreement| *agreement == Agreement::OFFER);
+        let sender = UdpSender {
+            datagrams: datagrams.clone(),
+            content: Arc::new(Mutex::new(content.send)),
+        };
+        Ok(UdpTunnel {
+            sender,
+            datagrams,
+            content: content.receive,
+            capsules: CapsuleReader::new((8 + MAX_UDP_PAYLOAD) as u64),
+            waiting: VecDeque::new(),
+            numbered: agreement.map(Agreement::data),
+            proxy_status: text(&head.headers),
+        })
+    }
+}
+
+fn text(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(PROXY_STATUS)?;
+    Some(value.to_str().ok()?.to_owned())
+}
+
+/// Datagrams to and from one target. The tunnel ends when it and its senders are dropped.
+#[derive(Debug)]
+pub struct UdpTunnel {
+    sender: UdpSender,
+    datagrams: HttpDatagrams,
+    content: RecvContent,
+    capsules: CapsuleReader,
+    /// Received in capsules, not read yet.
+    waiting: VecDeque<Bytes>,
+    /// The context of numbered payloads, if the proxy repairs losses.
+    numbered: Option<ContextId>,
+    proxy_status: Option<String>,
+}
+
+/// Sends into a tunnel. Clones share it.
+#[derive(Clone, Debug)]
+pub struct UdpSender {
+    datagrams: HttpDatagrams,
+    content: Arc<Mutex<SendContent>>,
+}
+
+impl UdpSender {
+    /// Sends a UDP payload to the target, unreliably; waits while the queue to the proxy is full. If the
+    /// connection has no datagrams, the payload leaves in a capsule.
+    pub async fn send(&self, payload: &[u8]) -> Result<(), TunnelError> {
+        let datagram = context::encode(ContextId::UDP, payload);
+        if self.datagrams.max_size().is_some() {
+            return Ok(self.datagrams.send(&datagram).await?);
+        }
+        let mut capsule = Vec::with_capacity(datagram.len() + 8);
+        Capsule::datagram(datagram.into()).encode(&mut capsule);
+        let mut content = self.content.lock().await;
+        Ok(content.write(capsule.into()).await?)
+    }
+
+    /// The largest UDP payload that fits at present, bytes; it grows while the connection to the proxy finds out
+    /// what its path carries.
+    pub fn max_payload(&self) -> usize {
+        self.datagrams.max_size().map_or(MAX_UDP_PAYLOAD, |size| {
+            size.saturating_sub(ContextId::UDP.size())
+        })
+    }
+}
+
+impl UdpTunnel {
+    /// A handle that sends.
+    pub fn sender(&self) -> UdpSender {
+        self.sender.clone()
+    }
+
+    /// Sends a UDP payload to the target: see [`UdpSender::send`].
+    pub async fn send(&self, payload: &[u8]) -> Result<(), TunnelError> {
+        self.sender.send(payload).await
+    }
+
+    /// What the proxy says of its way to the target: the Proxy-Status field of its answer.
+    pub fn proxy_status(&self) -> Option<&str> {
+        self.proxy_status.as_deref()
+    }
+
+    /// Whether the proxy repairs losses on its way to the client.
+    pub fn is_repaired(&self) -> bool {
+        self.numbered.is_some()
+    }
+
+    /// The next UDP payload of the target. Dropping the future loses nothing.
+    pub async fn recv(&mut self) -> Result<Bytes, TunnelError> {
+        loop {
+            if let Some(payload) = self.waiting.pop_front() {
+                return Ok(payload);
+            }
+            tokio::select! {
+                biased;
+                datagram = self.datagrams.recv() => match datagram {
+                    Ok(datagram) => {
+                        if let Some(payload) = self.payload(datagram) {
+                            return Ok(payload);
+                        }
+                    }
+                    // The content says why.
+                    Err(_) => return Err(self.content_end().await),
+                },
+                piece = self.content.read() => match piece? {
+                    Some(piece) => self.take_capsules(piece),
+                    None => {
+                        let whole = self.capsules.finish();
+                        return Err(whole.map_or(TunnelError::Malformed, |()| TunnelError::Ended));
+                    }
+                },
+            }
+        }
+    }
+
+    /// The UDP payload of a datagram; `None` in other contexts.
+    fn payload(&self, datagram: Bytes) -> Option<Bytes> {
+        match context::decode(datagram)? {
+            (ContextId::UDP, payload) => Some(payload),
+            (context, content) if self.numbered == Some(context) => {
+                data::decode(content).map(|(_, payload)| payload)
+            }
+            _ => None,
+        }
+    }
+
+    fn take_capsules(&mut self, mut piece: Bytes) {
+        while let Some(capsule) = self.capsules.next(&mut piece) {
+            if capsule.capsule_type == capsule_type::DATAGRAM
+                && let Some(payload) = self.payload(capsule.value)
+            {
+                self.waiting.push_back(payload);
+            }
+        }
+    }
+
+    async fn content_end(&mut self) -> TunnelError {
+        loop {
+            match self.content.read().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return TunnelError::Ended,
+                Err(error) => return error.into(),
+            }
+        }
+    }
+}

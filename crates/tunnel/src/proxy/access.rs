@@ -1,0 +1,108 @@
+//! Authentication of the proxy's users by bearer tokens (RFC 6750; RFC 9110, section 11.7).
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
+use http::{HeaderMap, HeaderValue};
+use subtle::ConstantTimeEq;
+use thiserror::Error;
+
+use super::refusal::Refusal;
+
+/// The shortest token, bytes: 96 bits in base64.
+const SHORTEST: usize = 16;
+
+/// Who may use a proxy.
+#[derive(Clone, Debug)]
+pub enum Access {
+    /// Whoever reaches it. An open proxy is abused within hours: only for closed networks and tests.
+    Anyone,
+    /// Who sends one of these tokens, in Proxy-Authorization or Authorization.
+    Tokens(Arc<[Token]>),
+}
+
+/// A secret of one user.
+#[derive(Clone)]
+pub struct Token {
+    user: Arc<str>,
+    secret: Arc<str>,
+}
+
+/// A secret that can't be a bearer token.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// It is too short.
+    #[error("a token needs at least {SHORTEST} characters")]
+    Short,
+    /// It has characters that can't be in a field.
+    #[error("a token consists of letters, digits and -._~+/=")]
+    Character,
+}
+
+impl Token {
+    /// The token `secret` of the user of this name.
+    pub fn new(user: &str, secret: &str) -> Result<Self, TokenError> {
+        if secret.len() < SHORTEST {
+            return Err(TokenError::Short);
+        }
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
+        if !secret.bytes().all(is_allowed) {
+            return Err(TokenError::Character);
+        }
+        Ok(Self {
+            user: user.into(),
+            secret: secret.into(),
+        })
+    }
+
+    /// The name of the user.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// The value of the field that presents the token.
+    pub fn credentials(&self) -> Option<HeaderValue> {
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", self.secret)).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Access {
+    /// The user of a request; `None` for one without a name.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<Option<Arc<str>>, Refusal> {
+        let Self::Tokens(tokens) = self else {
+            return Ok(None);
+        };
+        let presented = [PROXY_AUTHORIZATION, AUTHORIZATION]
+            .iter()
+            .find_map(|name| bearer(headers.get(name)?));
+        let presented = presented.ok_or(Refusal::Unauthenticated)?;
+        // All are compared, each in constant time: how long it takes shows neither which one matches nor how
+        // much of it.
+        let mut user = None;
+        for token in tokens.iter() {
+            if bool::from(token.secret.as_bytes().ct_eq(presented.as_bytes())) {
+                user = Some(Arc::clone(&token.user));
+            }
+        }
+        user.map(Some).ok_or(Refusal::Unauthenticated)
+    }
+}
+
+fn bearer(value: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then(|| token.trim_start_matches(' '))
+}

@@ -1,0 +1,107 @@
+//! The socket of a tunnel to its target: connected, so that only the target's datagrams are received and errors of
+//! the network are reported (RFC 9298, section 3.1).
+
+use std::io::{self, IoSliceMut};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use quinn_udp::{RecvMeta, UdpSocketState};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::io::{Interest, Ready};
+use tokio::net::UdpSocket;
+
+/// Room for what one receive call yields, which may be several datagrams, bytes.
+pub(super) const RECEIVE_BUFFER: usize = 65_535;
+
+/// Kernel buffers to ask for, bytes: a burst of a fast server waits there.
+const KERNEL_BUFFER: usize = 1 << 20;
+
+/// An error of the network makes a socket not readable.
+const RECEIVABLE: Interest = Interest::READABLE.add(Interest::ERROR);
+
+/// A connected UDP socket that fragments nothing.
+#[derive(Debug)]
+pub(super) struct TargetSocket {
+    io: UdpSocket,
+    state: UdpSocketState,
+}
+
+impl TargetSocket {
+    /// A socket that is connected to the first of `targets` to which there is a route, from any local address.
+    pub(super) fn connect(targets: &[SocketAddr]) -> io::Result<(Self, SocketAddr)> {
+        let mut failure = io::ErrorKind::AddrNotAvailable.into();
+        for &target in targets {
+            match Self::connect_to(target) {
+                Ok(socket) => return Ok((socket, target)),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    fn connect_to(target: SocketAddr) -> io::Result<Self> {
+        let local: SocketAddr = if target.is_ipv4() {
+            (Ipv4Addr::UNSPECIFIED, 0).into()
+        } else {
+            (Ipv6Addr::UNSPECIFIED, 0).into()
+        };
+        let domain = Domain::for_address(target);
+        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+        // Larger buffers are welcome, not required.
+        let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
+        let _ = socket.set_send_buffer_size(KERNEL_BUFFER);
+        socket.set_nonblocking(true)?;
+        socket.bind(&local.into())?;
+        socket.connect(&target.into())?;
+        // Sets Don't Fragment, and lets the system join datagrams of one size.
+        let state = UdpSocketState::new((&socket).into())?;
+        Ok(Self {
+            io: UdpSocket::from_std(socket.into())?,
+            state,
+        })
+    }
+
+    /// Ready once there are datagrams or an error; which of both is for [`TargetSocket::receive`].
+    pub(super) async fn ready(&self) -> io::Result<Ready> {
+        self.io.ready(RECEIVABLE).await
+    }
+
+    /// Receives what is there into `buffer` and calls `each` with each datagram; false if nothing was.
+    pub(super) fn receive(
+        &self,
+        ready: Ready,
+        buffer: &mut [u8],
+        mut each: impl FnMut(&[u8]),
+    ) -> io::Result<bool> {
+        let mut meta = [RecvMeta::default()];
+        // One kind at a time: tokio takes a combination for nothing.
+        let kind = if ready.is_error() {
+            Interest::ERROR
+        } else {
+            Interest::READABLE
+        };
+        let received = self.io.try_io(kind, || {
+            let mut slots = [IoSliceMut::new(buffer)];
+            self.state.recv((&self.io).into(), &mut slots, &mut meta)
+        });
+        match received {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        let [meta] = meta;
+        let len = meta.len.min(buffer.len());
+        if len == 0 {
+            each(&[]);
+        }
+        for datagram in buffer[..len].chunks(meta.stride.max(1)) {
+            each(datagram);
+        }
+        Ok(true)
+    }
+
+    /// Sends a datagram, or fails with `WouldBlock` if the system's buffer is full.
+    pub(super) fn send(&self, payload: &[u8]) -> io::Result<()> {
+        // Asks the system, not tokio: to tokio a new socket is not writable until its event loop has turned.
+        SockRef::from(&self.io).send(payload).map(drop)
+    }
+}

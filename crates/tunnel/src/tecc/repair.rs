@@ -1,0 +1,181 @@
+//! What a proxy has sent and may have to send again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use swiftwater_units::Instant;
+
+/// Limits of repair.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct RepairLimits {
+    /// How often a payload is sent again. Default 3.
+    pub attempts: u8,
+    /// Bytes of payloads that are kept; beyond them the oldest are not sent again. Default 256 KiB.
+    pub most_bytes: usize,
+    /// How long after it was first sent a payload is sent again at most, however long a round trip takes. Default
+    /// 400 ms.
+    pub longest: Duration,
+}
+
+impl Default for RepairLimits {
+    fn default() -> Self {
+        Self {
+            attempts: 3,
+            most_bytes: 256 << 10,
+            longest: Duration::from_millis(400),
+        }
+    }
+}
+
+impl RepairLimits {
+    /// How long after it was first sent a payload is sent again: four smoothed round trips and four times their
+    /// variation, within the limit. What is older, the sender has sent again itself.
+    pub fn horizon(&self, smoothed_rtt: Duration, rtt_var: Duration) -> Duration {
+        (4 * smoothed_rtt + 4 * rtt_var).min(self.longest)
+    }
+}
+
+/// Counters of repair.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct RepairStats {
+    /// Datagrams that were declared lost.
+    pub lost: u64,
+    /// Datagrams that were sent again.
+    pub resent: u64,
+    /// Payloads that were given up: too old, too many attempts, or no room to keep them.
+    pub abandoned: u64,
+}
+
+/// A payload without an acknowledgement so far.
+#[derive(Debug)]
+struct Sent {
+    /// The datagram; `None` once there is no room for it.
+    datagram: Option<Bytes>,
+    at: Instant,
+    attempts: u8,
+}
+
+/// The payloads of one tunnel that were sent, by their numbers.
+#[derive(Debug)]
+pub struct Repair {
+    limits: RepairLimits,
+    unsettled: BTreeMap<u64, Sent>,
+    /// Numbers below it were given up to make room, as far as they are unsettled.
+    kept_from: u64,
+    bytes: usize,
+    next: u64,
+    stats: RepairStats,
+}
+
+impl Repair {
+    /// Nothing was sent so far.
+    pub fn new(limits: RepairLimits) -> Self {
+        Self {
+            limits,
+            unsettled: BTreeMap::new(),
+            kept_from: 0,
+            bytes: 0,
+            next: 0,
+            stats: RepairStats::default(),
+        }
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> &RepairLimits {
+        &self.limits
+    }
+
+    /// Counters so far.
+    pub fn stats(&self) -> RepairStats {
+        self.stats
+    }
+
+    /// Bytes of datagrams that are kept.
+    pub fn kept_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The number of the next payload.
+    pub fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// The smallest number that is neither acknowledged nor given up: what is below is final.
+    pub fn settled(&self) -> u64 {
+        let first = self.unsettled.first_key_value();
+        first.map_or(self.next, |(&number, _)| number)
+    }
+
+    /// The payload with the next number was sent, in `datagram`.
+    pub fn on_sent(&mut self, now: Instant, datagram: Bytes) {
+        self.bytes += datagram.len();
+        let sent = Sent {
+            datagram: Some(datagram),
+            at: now,
+            attempts: 0,
+        };
+        self.unsettled.insert(self.next, sent);
+        self.next += 1;
+        while self.bytes > self.limits.most_bytes {
+            self.drop_oldest();
+        }
+    }
+
+    /// Forgets the content of the oldest payload, which stays unsettled: it may be on its way.
+    fn drop_oldest(&mut self) {
+        let mut rest = self.unsettled.range_mut(self.kept_from..);
+        let Some((&number, sent)) = rest.next() else {
+            return;
+        };
+        let freed = sent.datagram.take();
+        self.bytes -= freed.map_or(0, |datagram| datagram.len());
+        self.kept_from = number + 1;
+    }
+
+    /// A datagram of payload `number` was acknowledged.
+    pub fn on_acknowledged(&mut self, number: u64) {
+        self.settle(number);
+    }
+
+    /// Payload `number` was not sent in the end: it waited for too long, or does not fit any more.
+    pub fn on_unsent(&mut self, number: u64) {
+        if self.settle(number) {
+            self.stats.abandoned += 1;
+        }
+    }
+
+    /// The datagram of payload `number` was declared lost: what to send again, with the same number, and by when;
+    /// `None` if it is given up, or was acknowledged in another datagram. Payloads are given up `horizon` after they
+    /// were first sent.
+    pub fn on_lost(
+        &mut self,
+        now: Instant,
+        number: u64,
+        horizon: Duration,
+    ) -> Option<(Bytes, Instant)> {
+        let sent = self.unsettled.get_mut(&number)?;
+        self.stats.lost += 1;
+        let until = sent.at + horizon;
+        if sent.attempts < self.limits.attempts
+            && now < until
+            && let Some(datagram) = &sent.datagram
+        {
+            sent.attempts += 1;
+            self.stats.resent += 1;
+            return Some((datagram.clone(), until));
+        }
+        self.settle(number);
+        self.stats.abandoned += 1;
+        None
+    }
+
+    fn settle(&mut self, number: u64) -> bool {
+        let Some(sent) = self.unsettled.remove(&number) else {
+            return false;
+        };
+        self.bytes -= sent.datagram.map_or(0, |datagram| datagram.len());
+        true
+    }
+}

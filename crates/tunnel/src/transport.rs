@@ -1,0 +1,25 @@
+//! Settings of the connections that carry tunnels.
+
+use std::time::Duration;
+
+use swiftwater_net::quic::TransportConfig;
+
+/// UDP payload of packets before the path's limit is known, bytes: a packet of this size carries the 1200 bytes of
+/// a QUIC client's first packet (RFC 9000, section 14.1) with connection IDs of up to 20 bytes. Paths for IPv6
+/// carry it with the smallest MTU of 1300 bytes.
+const INITIAL_DATAGRAM_SIZE: u16 = 1252;
+
+/// How often a client says that it is there: tunnels may be silent for longer than connections.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Makes the first packets of QUIC fit into tunnels, at both ends.
+pub fn fit_initial_packets(transport: &mut TransportConfig) {
+    let size = &mut transport.initial_max_datagram_size;
+    *size = (*size).max(INITIAL_DATAGRAM_SIZE);
+}
+
+/// The same, and keeps the connection open while tunnels are silent: for clients.
+pub fn for_client(transport: &mut TransportConfig) {
+    fit_initial_packets(transport);
+    transport.keep_alive_interval.get_or_insert(KEEP_ALIVE);
+}

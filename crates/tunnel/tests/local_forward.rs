@@ -1,0 +1,144 @@
+//! Programs that know nothing of proxies, through local addresses: QUIC in QUIC.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod stage;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Empty};
+use swiftwater_http::h3;
+use swiftwater_http::udp::{ALPN_HTTP3, H3Server, SendRequest};
+use swiftwater_http::web::body::Body;
+use swiftwater_net::quic::{ClientConfig, ServerConfig, TransportConfig};
+use swiftwater_net::{Endpoint, EndpointOptions};
+use swiftwater_tls::{ClientTls, DevCertificate, ServerTls};
+use swiftwater_tunnel::client::LocalForward;
+use tokio::net::UdpSocket;
+use tower::service_fn;
+
+use stage::{NAME, Stage, echo, endpoint_config, guard, target};
+
+const LOOPBACK: &str = "127.0.0.1:0";
+const IDLE: Duration = Duration::from_secs(30);
+
+/// A server of HTTP/3 whose responses are `content`, and the configuration of its clients.
+fn origin(content: Bytes) -> (Endpoint, ClientConfig) {
+    let certificate = DevCertificate::generate([NAME]).unwrap();
+    let tls = ServerTls::from_dev_certificate(&certificate)
+        .unwrap()
+        .alpn([ALPN_HTTP3]);
+    let transport = Arc::new(TransportConfig::default());
+    let config = ServerConfig::new(Arc::new(tls), Arc::clone(&transport));
+    let options = EndpointOptions::new(endpoint_config(3), [3; 32]).server(config);
+    let endpoint = Endpoint::bind(LOOPBACK.parse().unwrap(), options).unwrap();
+    let acceptor = endpoint.clone();
+    let service = service_fn(move |_: Request<Body>| {
+        let content = content.clone();
+        async move { Ok::<_, Infallible>(Response::new(Body::full(content))) }
+    });
+    tokio::spawn(async move {
+        while let Some(connection) = acceptor.accept().await {
+            let service = service.clone();
+            tokio::spawn(async move { H3Server::default().serve(connection, service).await });
+        }
+    });
+    let tls = ClientTls::with_roots([certificate.certificate_der()])
+        .unwrap()
+        .alpn([ALPN_HTTP3]);
+    let crypto = Arc::new(tls);
+    (endpoint, ClientConfig { crypto, transport })
+}
+
+async fn get(config: &ClientConfig, address: SocketAddr) -> Bytes {
+    let end = Endpoint::client(LOOPBACK.parse().unwrap(), endpoint_config(4), [4; 32]).unwrap();
+    let connection = end.connect(config, address, NAME).unwrap().await.unwrap();
+    let client = SendRequest::new(connection, h3::Config::default());
+    let request = Request::get(format!("https://{NAME}/"));
+    let request = request.body(Empty::<Bytes>::new()).unwrap();
+    let response = client.send(request).await.unwrap();
+    response.into_body().collect().await.unwrap().to_bytes()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quic_connections_pass() {
+    guard(async {
+        let stage = Stage::new();
+        let content: Bytes = (0..3_000_000_u32)
+            .map(|n| (n.wrapping_mul(7919) >> 5) as u8)
+            .collect();
+        let (origin, config) = origin(content.clone());
+        let to = target(origin.local_addr());
+        let local = LOOPBACK.parse().unwrap();
+        let forward = LocalForward::bind(local, stage.client(), to, IDLE)
+            .await
+            .unwrap();
+        let address = forward.local_addr().unwrap();
+        let downloads = async { tokio::join!(get(&config, address), get(&config, address)) };
+        let (first, second) = tokio::select! {
+            both = downloads => both,
+            error = forward.run() => panic!("{error}"),
+        };
+        assert!(first == content && second == content);
+        // Each client has a tunnel of its own.
+        assert_eq!(forward.stats().opened, 2);
+        assert_eq!(stage.proxy.stats().opened, 2);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn peers_get_their_own_answers() {
+    guard(async {
+        let stage = Stage::new();
+        let local = LOOPBACK.parse().unwrap();
+        let forward = LocalForward::bind(local, stage.client(), echo().await, IDLE);
+        let forward = Arc::new(forward.await.unwrap());
+        let address = forward.local_addr().unwrap();
+        let running = Arc::clone(&forward);
+        tokio::spawn(async move { running.run().await });
+        let mut peers = Vec::new();
+        for _ in 0..10 {
+            let peer = UdpSocket::bind(LOOPBACK).await.unwrap();
+            peer.connect(address).await.unwrap();
+            peers.push(peer);
+        }
+        for (number, peer) in peers.iter().enumerate() {
+            peer.send(&[number as u8; 100]).await.unwrap();
+        }
+        for (number, peer) in peers.iter().enumerate() {
+            let mut buffer = [0; 200];
+            let len = peer.recv(&mut buffer).await.unwrap();
+            assert_eq!(buffer[..len], [number as u8; 100]);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_peer_gives_its_tunnel_back_and_gets_another() {
+    guard(async {
+        let stage = Stage::new();
+        let local = LOOPBACK.parse().unwrap();
+        let idle = Duration::from_millis(100);
+        let forward = LocalForward::bind(local, stage.client(), echo().await, idle);
+        let forward = Arc::new(forward.await.unwrap());
+        let address = forward.local_addr().unwrap();
+        let running = Arc::clone(&forward);
+        tokio::spawn(async move { running.run().await });
+        let peer = UdpSocket::bind(LOOPBACK).await.unwrap();
+        let mut buffer = [0; 10];
+        for round in 1..=2 {
+            peer.send_to(b"hello", address).await.unwrap();
+            peer.recv(&mut buffer).await.unwrap();
+            stage.until(|stats| stats.closed == round).await;
+        }
+        assert_eq!(forward.stats().opened, 2);
+    })
+    .await;
+}

@@ -1,0 +1,197 @@
+//! A proxy on loopback, targets of several kinds, and a client of the proxy.
+#![allow(dead_code, unreachable_pub, reason = "every test crate uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use swiftwater_http::h3;
+use swiftwater_http::udp::{ALPN_HTTP3, H3Server, SendRequest};
+use swiftwater_net::quic::{
+    ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, TransportConfig,
+};
+use swiftwater_net::{Endpoint, EndpointOptions};
+use swiftwater_tls::{ClientTls, DevCertificate, EndpointSecrets, ServerTls};
+use swiftwater_tunnel::client::{Connect, Connecting, TunnelClient};
+use swiftwater_tunnel::policy::{Ports, TargetPolicy};
+use swiftwater_tunnel::proxy::{
+    Access, ProxyConfig, ProxyStats, Resolve, Resolving, Token, TunnelProxy,
+};
+use swiftwater_tunnel::target::{Target, Template};
+use tokio::net::UdpSocket;
+
+pub const NAME: &str = "localhost";
+pub const SECRET: &str = "a-secret-of-the-test";
+
+/// Fails a test that hangs; far longer than any of them takes.
+pub async fn guard<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work)
+        .await
+        .expect("the test hangs")
+}
+
+pub fn token() -> Token {
+    Token::new("alice", SECRET).unwrap()
+}
+
+/// A proxy for alice that reaches loopback addresses at all ports.
+pub fn config() -> ProxyConfig {
+    ProxyConfig {
+        policy: TargetPolicy {
+            ports: Ports::all(),
+            allowed: vec!["127.0.0.0/8".parse().unwrap()],
+            denied: Vec::new(),
+        },
+        ..ProxyConfig::new(Access::Tokens(Arc::new([token()])))
+    }
+}
+
+/// Resolves the names of the test.
+pub struct Names(pub BTreeMap<&'static str, Vec<SocketAddr>>);
+
+impl Resolve for Names {
+    fn resolve<'a>(&'a self, name: &'a str, _port: u16) -> Resolving<'a> {
+        Box::pin(async move {
+            if name == "slow.example" {
+                std::future::pending::<()>().await;
+            }
+            let found = self.0.get(name).cloned();
+            found.ok_or_else(|| io::Error::other("no such name"))
+        })
+    }
+}
+
+pub struct Stage {
+    pub proxy: TunnelProxy,
+    pub server_end: Endpoint,
+    pub client_end: Endpoint,
+    pub client_config: ClientConfig,
+}
+
+impl Stage {
+    pub fn new() -> Self {
+        Self::with(config())
+    }
+
+    pub fn with(config: ProxyConfig) -> Self {
+        Self::serving(TunnelProxy::new(config))
+    }
+
+    pub fn serving(proxy: TunnelProxy) -> Self {
+        let certificate = DevCertificate::generate([NAME]).unwrap();
+        let tls = ServerTls::from_dev_certificate(&certificate)
+            .unwrap()
+            .alpn([ALPN_HTTP3]);
+        let transport = Arc::new(TransportConfig {
+            initial_max_datagram_size: 1252,
+            ..TransportConfig::default()
+        });
+        let server_config = ServerConfig {
+            retry: RetryPolicy::Never,
+            ..ServerConfig::new(Arc::new(tls), Arc::clone(&transport))
+        };
+        let tls = ClientTls::with_roots([certificate.certificate_der()])
+            .unwrap()
+            .alpn([ALPN_HTTP3]);
+        let client_config = ClientConfig {
+            crypto: Arc::new(tls),
+            transport,
+        };
+        let any = "127.0.0.1:0".parse().unwrap();
+        let options = EndpointOptions::new(endpoint_config(1), [1; 32]).server(server_config);
+        let server_end = Endpoint::bind(any, options).unwrap();
+        let client_end = Endpoint::client(any, endpoint_config(2), [2; 32]).unwrap();
+        let (acceptor, service) = (server_end.clone(), proxy.clone());
+        tokio::spawn(async move {
+            let server = H3Server::default();
+            while let Some(connection) = acceptor.accept().await {
+                let (server, service) = (server.clone(), service.clone());
+                tokio::spawn(async move { server.serve(connection, service).await });
+            }
+        });
+        Self {
+            proxy,
+            server_end,
+            client_end,
+            client_config,
+        }
+    }
+
+    pub async fn connect(&self) -> SendRequest {
+        self.connector().connect().await.unwrap()
+    }
+
+    fn connector(&self) -> Connector {
+        self.connector_to(self.server_end.local_addr())
+    }
+
+    /// Connects to the proxy at another address, such as that of a relay.
+    pub fn connector_to(&self, to: SocketAddr) -> Connector {
+        Connector {
+            end: self.client_end.clone(),
+            config: self.client_config.clone(),
+            to,
+        }
+    }
+
+    pub fn client(&self) -> TunnelClient {
+        self.client_with(Some(&token()))
+    }
+
+    pub fn client_with(&self, token: Option<&Token>) -> TunnelClient {
+        let template = Template::new(NAME).unwrap();
+        TunnelClient::new(template, token, self.connector())
+    }
+
+    /// Waits until the proxy's counters are as wanted.
+    pub async fn until(&self, wanted: impl Fn(&ProxyStats) -> bool) -> ProxyStats {
+        loop {
+            let stats = self.proxy.stats();
+            if wanted(&stats) {
+                return stats;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+pub fn endpoint_config(seed: u8) -> EndpointConfig {
+    EndpointConfig::new(Arc::new(EndpointSecrets::from_seed([seed; 32])))
+}
+
+pub struct Connector {
+    end: Endpoint,
+    config: ClientConfig,
+    to: SocketAddr,
+}
+
+impl Connect for Connector {
+    fn connect(&self) -> Connecting<'_> {
+        Box::pin(async move {
+            let connection = self.end.connect(&self.config, self.to, NAME)?.await?;
+            Ok(SendRequest::new(connection, h3::Config::default()))
+        })
+    }
+}
+
+/// A target that sends everything back.
+pub async fn echo() -> Target {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut buffer = vec![0; 65_535];
+        loop {
+            let (len, from) = socket.recv_from(&mut buffer).await.unwrap();
+            let _ = socket.send_to(&buffer[..len], from).await;
+        }
+    });
+    target(address)
+}
+
+pub fn target(address: SocketAddr) -> Target {
+    Target::new(&address.ip().to_string(), address.port()).unwrap()
+}
