@@ -20,6 +20,7 @@ const ORDER: &[&str] = &[
     "net",
     "select",
     "http",
+    "tunnel",
     "media",
     "swiftwater",
     "lab",
@@ -48,6 +49,7 @@ const EXACTLY: &[(&str, &[&str])] = &[
             "select",
         ],
     ),
+    ("tunnel", &["units", "wire", "net", "http"]),
 ];
 
 /// Crates that never touch a clock, a socket or a runtime.
