@@ -150,13 +150,13 @@ impl UdpTunnel {
                     // The content says why.
                     Err(_) => return Err(self.content_end().await),
                 },
-                piece = self.content.read() => match piece? {
-                    Some(piece) => self.take_capsules(piece),
-                    None => {
+                piece = self.content.read() => {
+                    let Some(piece) = piece? else {
                         let whole = self.capsules.finish();
                         return Err(whole.map_or(TunnelError::Malformed, |()| TunnelError::Ended));
-                    }
-                },
+                    };
+                    self.take_capsules(piece);
+                }
             }
         }
     }

@@ -68,16 +68,16 @@ pub(super) fn embedded(address: IpAddr) -> IpAddr {
         IpAddr::V4(Ipv4Addr::new(a, b, c, d))
     };
     match segments {
-        // Mapped, and as translated by SIIT (RFC 7915).
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => v4(high, low),
+        // Mapped, as translated by SIIT (RFC 7915), and 6to4 (RFC 3056).
+        [0, 0, 0, 0, 0, 0xffff, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x2002, high, low, ..] => v4(high, low),
         // Compatible; :: and ::1 are themselves.
         [0, 0, 0, 0, 0, 0, high, low] if high != 0 || low > 1 => v4(high, low),
         // NAT64: the well-known prefix (RFC 6052) and the local one (RFC 8215), which has others within.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 1, _, _, _, high, low] => {
             v4(high, low)
         }
-        // 6to4 (RFC 3056).
-        [0x2002, high, low, ..] => v4(high, low),
         // Teredo (RFC 4380): the client's address, inverted.
         [0x2001, 0, _, _, _, _, high, low] => v4(!high, !low),
         _ => address,

@@ -7,7 +7,7 @@
 //!
 //! - [`ProxyConfig`]: who may use it, which targets it reaches, limits.
 //! - [`TunnelProxy`]: the service. Requests that are not for tunnels get 404, those for other protocols 501.
-//! - [`ProxyStats`]: counters.
+//! - [`ProxyStats`] counts what passes.
 
 mod access;
 mod capsules;
