@@ -26,9 +26,9 @@ impl FromStr for Forward {
 
     fn from_str(text: &str) -> Result<Self, ForwardError> {
         // Addresses have colons, too: the first one that leaves an address on its left and a target on its right.
-        let places = text.match_indices(':').map(|(place, _)| place);
+        let mut places = text.match_indices(':').map(|(place, _)| place);
         places
-            .filter_map(|place| {
+            .find_map(|place| {
                 let (local, target) = (&text[..place], &text[place + 1..]);
                 let target = target.parse().ok()?;
                 let local = match local.parse::<u16>() {
@@ -37,7 +37,6 @@ impl FromStr for Forward {
                 };
                 Some(Self { local, target })
             })
-            .next()
             .ok_or_else(|| ForwardError(text.to_owned()))
     }
 }

@@ -153,11 +153,11 @@ fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
         ];
         let tunnels = route.tunnels.as_ref().and_then(Tunnels::problem);
         let problem = match kinds {
-            [false, true, ..] | [false, false, ..] if of_directories => {
+            [false, ..] if of_directories => {
                 "listing, spa, hidden, precompressed, follow_symlinks and cache_control are for a \
                  directory"
             }
-            [true, false, ..] | [false, false, ..] if of_upstreams => {
+            [_, false, ..] if of_upstreams => {
                 "strip_path, preserve_host, upstream_host, upstream_name, upstream_ca, trust_forwarded, \
                  connect_timeout, head_timeout, body_timeout, websocket, websocket_timeout, health_path \
                  and health_interval are for an upstream"
