@@ -55,9 +55,16 @@ fn the_example_is_what_it_says() {
     assert_eq!(names(0), ["example.org", "www.example.org"]);
     assert_eq!(names(1), ["*.example.net"]);
     assert!(names(2).is_empty());
-    let [files, api, app, billing, _, _, old] = &sites[0].routes[..] else {
-        panic!("seven routes")
+    let [files, api, app, billing, _, _, old, tunnels] = &sites[0].routes[..] else {
+        panic!("eight routes")
     };
+    let tunnels = tunnels.get_ref().tunnels.as_ref().unwrap();
+    assert_eq!(
+        tunnels.tokens.as_deref(),
+        Some(Path::new("/etc/tokens.txt"))
+    );
+    let ports: Vec<String> = tunnels.ports.iter().map(ToString::to_string).collect();
+    assert_eq!(ports, ["443", "8000-8999"]);
     let (app, old) = (app.get_ref(), old.get_ref());
     let ca = billing.get_ref().upstream_ca.as_deref();
     assert_eq!(ca, Some(Path::new("/etc/tls/internal-ca.pem")));
@@ -97,6 +104,7 @@ fn the_example_has_every_key() {
         "[[certificate]]",
         "[[site]]",
         "[[site]]\n[[site.route]]",
+        "[[site]]\n[[site.route]]\n[site.route.tunnels]",
     ] {
         let (_, message) = wrong(&format!("{section}\nunknown-key = 1\n"));
         let names: Vec<&str> = message.split('`').skip(3).step_by(2).collect();
@@ -106,6 +114,7 @@ fn the_example_has_every_key() {
                 format!("{name} = "),
                 format!("[{name}]"),
                 format!("{name}]]"),
+                format!(".{name}]"),
             ];
             assert!(
                 is_shown.iter().any(|shown| text.contains(shown)),

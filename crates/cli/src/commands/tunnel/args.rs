@@ -66,12 +66,22 @@ Examples:
 Each peer of a local address gets a tunnel of its own. The proxy resolves the names of targets. Ctrl-C ends all
 tunnels and prints what passed.")]
 pub struct ConnectArgs {
-    /// The proxy: HOST[:PORT], or its URI template (RFC 9298) with the variables target_host and target_port
-    #[arg(value_name = "PROXY", value_parser = parse_template)]
+    /// The proxy.
+    #[arg(
+        value_name = "PROXY",
+        value_parser = parse_template,
+        help = "The proxy: HOST[:PORT], or its URI template (RFC 9298) with the variables target_host and target_port"
+    )]
     pub proxy: Template,
 
-    /// Local address that leads to a target: [ADDRESS:]PORT:HOST:PORT; repeatable
-    #[arg(short = 'L', long = "local", value_name = "FORWARD", required = true)]
+    /// Local addresses and the targets that they lead to.
+    #[arg(
+        short = 'L',
+        long = "local",
+        value_name = "FORWARD",
+        required = true,
+        help = "Local address that leads to a target: [ADDRESS:]PORT:HOST:PORT; repeatable"
+    )]
     pub forwards: Vec<Forward>,
 
     /// File whose first line is the token for the proxy, or the name of the user and the token

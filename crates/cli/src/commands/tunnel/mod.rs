@@ -1,6 +1,6 @@
 //! `tunnel`: a proxy for UDP and TCP, and local addresses that lead through one.
 //!
-//! - `tunnel serve` is [`serve`](super::serve) with tunnels as the only content.
+//! - `tunnel serve` is [`super::serve`] with tunnels as the only content.
 //! - [`args`]: flags; [`forward`]: what `-L` says; `connect`: the client.
 
 pub mod args;
