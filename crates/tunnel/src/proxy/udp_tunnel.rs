@@ -123,18 +123,16 @@ impl Tunnel {
                         return TunnelEnd::ClientGone;
                     };
                     idle.restart();
-                    target.forward(datagram);
+                    if let Err(error) = target.forward(datagram) {
+                        return error.into();
+                    }
                 }
                 piece = next_piece(&mut from_client) => match piece {
                     Some(Ok(piece)) => {
                         idle.restart();
                         capsules.push(piece);
-                        loop {
-                            match capsules.next() {
-                                Ok(Some(datagram)) => target.forward(datagram),
-                                Ok(None) => break,
-                                Err(error) => return error.into(),
-                            }
+                        if let Err(end) = target.forward_all(&mut capsules) {
+                            return end;
                         }
                     }
                     Some(Err(())) => return TunnelEnd::ClientGone,
@@ -208,21 +206,52 @@ struct ToTarget<'a> {
 }
 
 impl ToTarget<'_> {
-    /// Sends the payload of an HTTP datagram, or counts why not.
-    fn forward(&mut self, datagram: Bytes) {
-        let payload = match context::decode(datagram) {
-            Some((ContextId::UDP, payload)) if payload.len() <= MAX_UDP_PAYLOAD => payload,
-            _ => return self.counters.on_drop(Dropped::Unknown),
-        };
-        if !self.reflection.admit(payload.len()) {
-            return self.counters.on_drop(Dropped::Unanswered);
+    /// Sends the payloads of all capsules that are complete.
+    fn forward_all(&mut self, capsules: &mut Capsules) -> Result<(), TunnelEnd> {
+        while let Some(datagram) = capsules.next()? {
+            self.forward(datagram)?;
         }
-        match self.socket.send(&payload) {
-            Ok(()) => self.counters.on_datagram_to_target(payload.len()),
-            // An error of the network is reported to who receives, too.
-            Err(_) => self.counters.on_drop(Dropped::Full),
+        Ok(())
+    }
+
+    /// Sends the payload of an HTTP datagram, or counts why not. Fails if the network reports that the target can't be
+    /// reached: the system says that once, to who sends or to who receives.
+    fn forward(&mut self, datagram: Bytes) -> io::Result<()> {
+        let dropped = match context::decode(datagram) {
+            Some((ContextId::UDP, payload)) if payload.len() <= MAX_UDP_PAYLOAD => {
+                self.send(&payload)?
+            }
+            _ => Some(Dropped::Unknown),
+        };
+        if let Some(dropped) = dropped {
+            self.counters.on_drop(dropped);
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, payload: &[u8]) -> io::Result<Option<Dropped>> {
+        if !self.reflection.admit(payload.len()) {
+            return Ok(Some(Dropped::Unanswered));
+        }
+        match self.socket.send(payload) {
+            Ok(()) => {
+                self.counters.on_datagram_to_target(payload.len());
+                Ok(None)
+            }
+            Err(error) if is_of_datagram(&error) => Ok(Some(Dropped::Full)),
+            Err(error) => Err(error),
         }
     }
+}
+
+/// Whether an error concerns one datagram only: the system's buffer is full, or it is too large for the path.
+fn is_of_datagram(error: &io::Error) -> bool {
+    !matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+    )
 }
 
 /// Datagrams to the client.
