@@ -24,7 +24,7 @@ pub struct ProxyStats {
     pub repaired: u64,
     /// Datagrams from targets that were larger than what fits into a datagram for the client.
     pub dropped_large: u64,
-    /// Datagrams that were dropped because a queue was full.
+    /// Datagrams that a queue or the system did not take: mostly because it was full.
     pub dropped_full: u64,
     /// Datagrams that were not sent to targets that had not answered.
     pub dropped_unanswered: u64,

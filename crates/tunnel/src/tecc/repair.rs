@@ -6,12 +6,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use swiftwater_units::Instant;
 
+/// Memory of a payload in addition to its datagram, bytes.
+const OVERHEAD: usize = 64;
+
 /// Limits of repair.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RepairLimits {
     /// How often a payload is sent again. Default 3.
     pub attempts: u8,
-    /// Bytes of payloads that are kept; beyond them the oldest are not sent again. Default 256 KiB.
+    /// Bytes of payloads that are kept, each counted as its datagram and 64 bytes; beyond them the oldest are not sent
+    /// again. Default 256 KiB.
     pub most_bytes: usize,
     /// How long after it was first sent a payload is sent again at most, however long a round trip takes. Default
     /// 400 ms.
@@ -51,8 +55,7 @@ pub struct RepairStats {
 /// A payload without an acknowledgement so far.
 #[derive(Debug)]
 struct Sent {
-    /// The datagram; `None` once there is no room for it.
-    datagram: Option<Bytes>,
+    datagram: Bytes,
     at: Instant,
     attempts: u8,
 }
@@ -62,8 +65,6 @@ struct Sent {
 pub struct Repair {
     limits: RepairLimits,
     unsettled: BTreeMap<u64, Sent>,
-    /// Numbers below it were given up to make room, as far as they are unsettled.
-    kept_from: u64,
     bytes: usize,
     next: u64,
     stats: RepairStats,
@@ -75,7 +76,6 @@ impl Repair {
         Self {
             limits,
             unsettled: BTreeMap::new(),
-            kept_from: 0,
             bytes: 0,
             next: 0,
             stats: RepairStats::default(),
@@ -92,7 +92,7 @@ impl Repair {
         self.stats
     }
 
-    /// Bytes of datagrams that are kept.
+    /// Bytes of payloads that are kept, each counted as its datagram and 64 bytes.
     pub fn kept_bytes(&self) -> usize {
         self.bytes
     }
@@ -110,28 +110,17 @@ impl Repair {
 
     /// The payload with the next number was sent, in `datagram`.
     pub fn on_sent(&mut self, now: Instant, datagram: Bytes) {
-        self.bytes += datagram.len();
+        self.bytes += datagram.len() + OVERHEAD;
         let sent = Sent {
-            datagram: Some(datagram),
+            datagram,
             at: now,
             attempts: 0,
         };
         self.unsettled.insert(self.next, sent);
         self.next += 1;
         while self.bytes > self.limits.most_bytes {
-            self.drop_oldest();
+            self.on_unsent(self.settled());
         }
-    }
-
-    /// Forgets the content of the oldest payload, which stays unsettled: it may be on its way.
-    fn drop_oldest(&mut self) {
-        let mut rest = self.unsettled.range_mut(self.kept_from..);
-        let Some((&number, sent)) = rest.next() else {
-            return;
-        };
-        let freed = sent.datagram.take();
-        self.bytes -= freed.map_or(0, |datagram| datagram.len());
-        self.kept_from = number + 1;
     }
 
     /// A datagram of payload `number` was acknowledged.
@@ -139,7 +128,8 @@ impl Repair {
         self.settle(number);
     }
 
-    /// Payload `number` was not sent in the end: it waited for too long, or does not fit any more.
+    /// Payload `number` is given up: it was not sent in the end because it waited for too long or does not fit any
+    /// more, or there is no room to keep it.
     pub fn on_unsent(&mut self, number: u64) {
         if self.settle(number) {
             self.stats.abandoned += 1;
@@ -158,13 +148,10 @@ impl Repair {
         let sent = self.unsettled.get_mut(&number)?;
         self.stats.lost += 1;
         let until = sent.at + horizon;
-        if sent.attempts < self.limits.attempts
-            && now < until
-            && let Some(datagram) = &sent.datagram
-        {
+        if sent.attempts < self.limits.attempts && now < until {
             sent.attempts += 1;
             self.stats.resent += 1;
-            return Some((datagram.clone(), until));
+            return Some((sent.datagram.clone(), until));
         }
         self.settle(number);
         self.stats.abandoned += 1;
@@ -175,7 +162,7 @@ impl Repair {
         let Some(sent) = self.unsettled.remove(&number) else {
             return false;
         };
-        self.bytes -= sent.datagram.map_or(0, |datagram| datagram.len());
+        self.bytes -= sent.datagram.len() + OVERHEAD;
         true
     }
 }

@@ -34,7 +34,7 @@ impl DatagramFlows {
         self.flows.entry(id).or_default();
     }
 
-    /// Nobody reads the datagrams of a request any more.
+    /// The application has dropped the handle of a request's datagrams.
     pub(in crate::udp) fn discard(&mut self, id: StreamId) {
         self.flows.remove(&id);
     }
