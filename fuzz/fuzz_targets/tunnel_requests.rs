@@ -35,7 +35,10 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
-    for target in [text.parse(), Target::from_path(text)].into_iter().flatten() {
+    for target in [text.parse(), Target::from_path(text)]
+        .into_iter()
+        .flatten()
+    {
         check(&target);
     }
     if let Ok(template) = Template::new(text) {
