@@ -71,3 +71,25 @@ fn bad_values_are_one_clear_error() {
     );
     refused("app = \"short-video\"\nswiped = 2.0", "swiped");
 }
+
+#[test]
+fn only_viewers_of_video_on_demand_migrate() {
+    let paths = "[[path]]\nrate = \"8mbit\"\n[[path]]\nrate = \"8mbit\"\n";
+    let with = |app: &str| {
+        let flow = format!("[[flow]]\napp = \"{app}\"\ncc = \"cubic\"\nmigration = true\n");
+        let run = "title = \"t\"\n[run]\nduration = \"9s\"\nrtt = \"30ms\"\n";
+        load_with(&format!("{run}{paths}{flow}"), &LoadOptions::default())
+    };
+    let experiment = with("short-video").expect("viewers migrate");
+    let flow = &experiment.cases[0].setup.flows[0];
+    assert!(
+        !flow
+            .paths
+            .as_ref()
+            .expect("paths in parallel")
+            .are_several()
+    );
+    let error = with("bulk").expect_err("a sender of bulk data does not");
+    assert!(error.to_string().contains("migration"), "{error}");
+    refused("app = \"chunked-video\"\nmigration = true", "migration");
+}

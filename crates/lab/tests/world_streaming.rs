@@ -110,3 +110,62 @@ fn a_feed_is_watched_video_by_video() {
     assert!((0.01..=0.7).contains(&measured.value("viewer.unplayed_share")));
     assert!(measured.value("viewer.requests") > 30.0);
 }
+
+/// Two paths of 8 Mbit/s, of which the first one carries nothing from 20 s on.
+fn with_a_cut(flow: &str) -> Measured {
+    let cut = "[[change]]\npath = \"p0\"\nwhat = \"cut\"\nat = \"20s\"\n";
+    let text = scenario(&[8, 8], flow).replace("[[flow]]", &format!("{cut}[[flow]]"));
+    Measured::new(&load(&text).cases[0].setup, 1)
+}
+
+#[test]
+fn a_viewer_that_migrates_leaves_a_path_that_is_cut() {
+    let both = "paths = [\"p0\", \"p1\"]\nmigration = true\n";
+    let moved = with_a_cut(&format!("{CHUNKED}{both}"));
+    let stayed = with_a_cut(&format!("{CHUNKED}paths = [\"p0\"]\n"));
+    assert_eq!(moved.value("intact").to_bits(), 1.0_f64.to_bits());
+    assert!(moved.value("p1.utilisation") > 0.1);
+    let (moved, stayed) = (
+        moved.value("viewer.requests"),
+        stayed.value("viewer.requests"),
+    );
+    assert!(moved >= 15.0 && stayed <= 14.0, "{moved} and {stayed}");
+}
+
+#[test]
+fn a_viewer_migrates_only_from_a_silent_path() {
+    let measured = run(&[8, 8], &format!("{CHUNKED}migration = true\n"));
+    assert_eq!(
+        measured.value("p1.utilisation").to_bits(),
+        0.0_f64.to_bits()
+    );
+}
+
+#[test]
+fn quantiles_of_the_buffer_are_in_order_and_below_its_limit() {
+    let quantiles = |rate| {
+        let measured = run(&[rate], CHUNKED);
+        ["p5", "p20", "p50"].map(|name| measured.value(&format!("viewer.buffer_{name}_ms")))
+    };
+    let (slow, fast) = (quantiles(2), quantiles(60));
+    assert!(slow.is_sorted() && fast.is_sorted(), "{slow:?}, {fast:?}");
+    // The buffer is filled up to 30 s, and one chunk of 4 s.
+    assert!(
+        fast[2] <= 34_000.0 && fast[1] > slow[1],
+        "{slow:?}, {fast:?}"
+    );
+}
+
+#[test]
+fn announced_shares_are_compared_with_what_came() {
+    let chorus = "scheduler = \"chorus\"\nrecovery = \"chorus\"\nfeedback = \"chorus\"\n";
+    let measured = run(&[20, 5], &format!("{CHUNKED}{chorus}"));
+    let (mean, median) = (
+        measured.value("viewer.share_error_mean"),
+        measured.value("viewer.share_error_p50"),
+    );
+    assert!((0.0..0.3).contains(&mean) && (0.0..0.3).contains(&median));
+    assert!(mean > 0.0);
+    let silent = run(&[20, 5], CHUNKED);
+    assert_eq!(silent.get("viewer.share_error_mean"), None);
+}

@@ -46,10 +46,11 @@ impl Fingerprint {
         // The setup's `Debug` has every field, those of the controllers' configurations included: a
         // changed default of a controller is another experiment.
         let setup = format!("{setup:?}");
-        // A chain of links has the digest that it had before there were links in parallel.
+        // A setup has the digest that it had before there were fields that it has no use for.
         let setup = setup
             .replace(", parallel: None", "")
             .replace(", paths: None", "")
+            .replace(", migrates: false", "")
             .replace(", feedback: None", "");
         self.add(&format!("{:?} {setup} {traces}", case.labels));
     }

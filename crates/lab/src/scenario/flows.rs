@@ -19,7 +19,7 @@ use super::run::RunSettings;
 use super::setup::{App, FeedbackPolicies, FlowPaths, FlowSpec, LinkSpec, TransportSpec};
 use super::streaming;
 
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 23] = [
     "name",
     "app",
     "cc",
@@ -30,6 +30,7 @@ const KEYS: [&str; 22] = [
     "paths",
     "scheduler",
     "coupling",
+    "migration",
     "start",
     "stagger",
     "start_jitter",
@@ -161,6 +162,11 @@ fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec
     let several = paths.as_ref().is_some_and(FlowPaths::are_several);
     if several && matches!(app, App::Poisson { .. }) {
         return Err(row.fault("paths", "flows with random arrivals have one path"));
+    }
+    let migrates = paths.as_ref().is_some_and(|paths| paths.migrates);
+    if migrates && !matches!(app, App::ChunkedVideo(_) | App::ShortVideo(_)) {
+        let why = "only viewers of video on demand migrate";
+        return Err(row.fault("migration", why));
     }
     let feedback = streaming::read_feedback(row, &app, &world.options.feedback)?;
     let long = Duration::ZERO..=LONGEST;

@@ -21,7 +21,7 @@ pub(super) fn read(row: &Reader<'_>, world: &World<'_>) -> Read<Option<FlowPaths
     let unfit: &[_] = if world.is_parallel {
         &["enter", "exit"]
     } else {
-        &["paths", "scheduler", "coupling"]
+        &["paths", "scheduler", "coupling", "migration"]
     };
     if let Some(key) = unfit.iter().find(|key| row.has(key)) {
         let why = if world.is_parallel {
@@ -44,6 +44,7 @@ pub(super) fn read(row: &Reader<'_>, world: &World<'_>) -> Read<Option<FlowPaths
         links,
         scheduler_text: row.string("scheduler")?.unwrap_or(SCHEDULER).to_owned(),
         coupling: coupling.unwrap_or_default(),
+        migrates: row.truth("migration")?.unwrap_or(false),
     }))
 }
 

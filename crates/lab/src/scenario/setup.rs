@@ -98,12 +98,15 @@ pub struct FlowPaths {
     pub scheduler_text: String,
     /// How the controllers of the paths are coupled.
     pub coupling: CouplingRule,
+    /// True for a connection without multipath that begins on the first path, and migrates to the next one when the
+    /// path is silent for too long; the server has one address then, behind all paths.
+    pub migrates: bool,
 }
 
 impl FlowPaths {
-    /// Whether the flow has more than one path.
+    /// Whether the flow has more than one path at a time.
     pub fn are_several(&self) -> bool {
-        self.links.len() > 1
+        self.links.len() > 1 && !self.migrates
     }
 }
 

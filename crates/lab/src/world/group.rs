@@ -1,12 +1,9 @@
 //! A group of flows: its hosts, their applications, and their observable results.
 
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rand_chacha::ChaCha20Rng;
-use rand_core::Rng;
 use swiftwater_media::Cost;
 use swiftwater_media::apps::Latencies;
 use swiftwater_quic::{
@@ -14,24 +11,22 @@ use swiftwater_quic::{
     crypto::{ClientCrypto, ServerCrypto},
 };
 use swiftwater_sim::apps::{
-    BulkReceiver, BulkSender, BurstSender, Exchange, LiveServer, LiveViewer, Requester, Responder,
-    Transfer, TransferReceiver, TransferSender, Viewing,
+    BulkReceiver, Exchange, LiveViewer, Requester, Transfer, TransferReceiver, TransferSender,
+    Viewing,
 };
 use swiftwater_sim::{HostId, HostTotals, Network, SimError};
 use swiftwater_units::{Bandwidth, Instant, Side};
 
 use super::RunError;
-use super::arrivals::{bursts, poisson, up_to};
+use super::arrivals::{poisson, up_to};
 use super::measures::{StreamingViewing, VideoFacts};
+use super::member::{self, MemberEnds};
 use super::recovery_log::RepairLog;
-use super::streaming::{Player, StreamingServer, StreamingViewer};
-use super::topology::{Attached, Topology};
+use super::streaming::StreamingViewer;
+use super::topology::Topology;
 use super::transport;
 use super::video::{VideoServer, VideoViewer, viewing};
 use crate::scenario::{App, FlowSpec, Setup};
-
-/// Requests of a member at most.
-const MAX_REQUESTS: usize = 10_000_000;
 
 /// Packet protection of both ends.
 type Crypto = (Arc<dyn ClientCrypto>, Arc<dyn ServerCrypto>);
@@ -144,15 +139,22 @@ impl<'a> Builder<'a> {
             routes.iter().map(|ends| ends.0),
             routes.iter().map(|ends| ends.1),
         );
-        let sender = topology.add_host(spec, entries, at(serves))?;
+        let migrates = spec.paths.as_ref().is_some_and(|paths| paths.migrates);
+        let sender = if migrates {
+            topology.add_host_behind(spec, entries, at(serves))?
+        } else {
+            topology.add_host(spec, entries, at(serves))?
+        };
         let receiver = topology.add_host(spec, exits, at(!serves))?;
-        if serves {
+        if migrates {
+            // Its viewer knows the paths.
+        } else if serves {
             topology.join(&receiver, &sender);
         } else {
             topology.join(&sender, &receiver);
         }
-        let ends = MemberEnds::new(&sender, &receiver);
-        install_member(topology, group, (member, start), ends, client.clone(), rng)?;
+        let ends = MemberEnds::new(&sender, &receiver, migrates);
+        member::install(topology, group, (member, start), ends, client.clone(), rng)?;
         group.senders.push(sender.host);
         group.receivers.push(receiver.host);
         group.starts.push(start);
@@ -457,104 +459,4 @@ impl Group<'_> {
         };
         self.start()..own.map_or(end, |own| own.min(end))
     }
-}
-
-/// The hosts of a member, and their addresses.
-#[derive(Clone, Copy)]
-struct MemberEnds {
-    sender: HostId,
-    receiver: HostId,
-    from: SocketAddr,
-    to: SocketAddr,
-}
-
-impl MemberEnds {
-    fn new(sender: &Attached, receiver: &Attached) -> Self {
-        Self {
-            sender: sender.host,
-            receiver: receiver.host,
-            from: sender.address(),
-            to: receiver.address(),
-        }
-    }
-}
-
-/// Installs the applications of a member, which starts at `start`.
-fn install_member(
-    topology: &mut Topology,
-    group: &mut Group<'_>,
-    (member, start): (u32, Instant),
-    ends: MemberEnds,
-    client: ClientConfig,
-    mut rng: ChaCha20Rng,
-) -> Result<(), RunError> {
-    let (spec, network) = (group.spec, &mut topology.network);
-    let stop = spec.stop.map(|stop| Instant::ZERO + stop);
-    match &spec.app {
-        App::Bulk => {
-            let app = BulkSender::new(client, ends.to, start, None).sample_rtt(None);
-            network.install(ends.sender, app.stop(stop));
-            network.install(ends.receiver, BulkReceiver::new());
-        }
-        App::ConstantRate { rate } => {
-            let app = BurstSender::constant_rate(client, ends.to, start, *rate);
-            network.install(ends.sender, app.stop(stop));
-            network.install(ends.receiver, BulkReceiver::new());
-        }
-        App::OnOff { on, off, rate } => {
-            let bursts = bursts(rng, start, *on, *off);
-            let app = BurstSender::new(client, ends.to, start, *rate, bursts);
-            network.install(ends.sender, app.stop(stop));
-            network.install(ends.receiver, BulkReceiver::new());
-        }
-        App::Transfer { bytes } => {
-            let transfer = Transfer {
-                number: u64::from(member),
-                start,
-                remote: ends.to,
-                bytes: *bytes,
-            };
-            group.plan.push(transfer);
-            network.install(ends.sender, TransferSender::new(client, vec![transfer]));
-            network.install(ends.receiver, TransferReceiver::new());
-        }
-        App::Requests { bytes, pause } => {
-            let app = Requester::new(client, ends.from, (MAX_REQUESTS, *pause), (0, *bytes));
-            let app = app.one_after_another(*pause).during(start, stop);
-            network.install(ends.sender, Responder::new());
-            network.install(ends.receiver, app);
-        }
-        App::Live {
-            rate,
-            first_frame,
-            rebuffer,
-            ..
-        } => {
-            let sizes = (*first_frame, *rebuffer);
-            let app = LiveViewer::new(client, ends.from, start, *rate, sizes);
-            network.install(ends.sender, LiveServer::new());
-            network.install(ends.receiver, app.stop(stop));
-        }
-        App::Video(video) => {
-            let source = video.source.open(rng.next_u64())?;
-            let viewer = VideoViewer::new(client, ends.from, start);
-            network.install(ends.sender, VideoServer::new(video, source));
-            network.install(ends.receiver, viewer.stop(stop));
-        }
-        App::ChunkedVideo(video) => {
-            let player = Player::Chunked(Box::new(video.player(rng.next_u64(), start)?));
-            let viewer = StreamingViewer::new(client, ends.from, start, player);
-            network.install(ends.sender, StreamingServer::new());
-            network.install(ends.receiver, viewer.stop(stop));
-        }
-        App::ShortVideo(feed) => {
-            let player = Player::Short(Box::new(feed.player(rng.next_u64(), start)?));
-            let viewer = StreamingViewer::new(client, ends.from, start, player);
-            network.install(ends.sender, StreamingServer::new());
-            network.install(ends.receiver, viewer.stop(stop));
-        }
-        // There are no members of this kind.
-        App::Poisson { .. } | App::Session(_) => {}
-    }
-    Ok(())
 }

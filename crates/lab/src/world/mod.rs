@@ -12,6 +12,7 @@ mod capacity;
 mod group;
 mod link_changes;
 pub mod measures;
+mod member;
 mod path_meter;
 mod recovery_log;
 mod run;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_link::LinkConfig;
-use swiftwater_quic::ServerConfig;
+use swiftwater_quic::{LocalAddress, ServerConfig, SocketId};
 use swiftwater_sim::{HostConfig, HostId, InterfaceId, LinkId, Network, NodeId, SimError};
 use swiftwater_units::Bandwidth;
 
@@ -95,6 +95,23 @@ impl Topology {
         Ok(Attached { host, interfaces })
     }
 
+    /// Adds a host for `flow` with one address that is attached to several routers.
+    pub(super) fn add_host_behind(
+        &mut self,
+        flow: &FlowSpec,
+        routers: impl IntoIterator<Item = usize>,
+        server: Option<Arc<ServerConfig>>,
+    ) -> Result<Attached, SimError> {
+        let hub = self.network.add_router();
+        for router in routers {
+            let router = self.routers[router];
+            self.network.add_link(hub, router, LinkConfig::default())?;
+            self.network.add_link(router, hub, LinkConfig::default())?;
+        }
+        self.routers.push(hub);
+        self.add_host(flow, [self.routers.len() - 1], server)
+    }
+
     /// The connections of `client` to `server` use all their interfaces, in pairs.
     pub(super) fn join(&mut self, client: &Attached, server: &Attached) {
         let pairs = client.interfaces.iter().zip(&server.interfaces);
@@ -119,6 +136,17 @@ impl Attached {
     /// Its first address.
     pub(super) fn address(&self) -> SocketAddr {
         self.interfaces[0].1
+    }
+
+    /// Its addresses as the local ends of its connections.
+    pub(super) fn local_addresses(&self) -> Vec<LocalAddress> {
+        let sockets = (0..).map(SocketId);
+        let interfaces = sockets.zip(&self.interfaces);
+        let local = interfaces.map(|(socket, (_, address))| LocalAddress {
+            socket,
+            ip: Some(address.ip()),
+        });
+        local.collect()
     }
 }
 

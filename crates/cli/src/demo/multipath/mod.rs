@@ -8,7 +8,6 @@
 //! ```
 
 pub mod content;
-pub mod failed_path;
 pub mod networks;
 pub mod page;
 pub mod plan;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as StdInstant};
 
 use swiftwater::paths::{LocalEnd, PathManager, PathPolicy, PathRule};
+use swiftwater::policies::tolerated_silence;
 use swiftwater::units::Instant;
 use swiftwater::{
     CertificateDer, Client, Connection, DevCertificate, MultipathConfig, PathEvent, Server,
@@ -12,7 +13,6 @@ use swiftwater::{
 use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::content::Content;
-use super::failed_path::tolerated_silence;
 use super::networks::{NetworkName, Networks};
 use super::plan::{Job, Plan, Strategy};
 use super::receipt::Receipt;

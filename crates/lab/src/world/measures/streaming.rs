@@ -27,6 +27,11 @@ pub(in crate::world) struct StreamingViewing {
     pub(in crate::world) received: u64,
     /// Bytes of videos that were left, and not played; of feeds only.
     pub(in crate::world) unplayed: Option<u64>,
+    /// Buffered play time at regular intervals, from the first picture on.
+    pub(in crate::world) levels: Vec<Duration>,
+    /// Of each response the share of its bytes that came on another path than the server had announced last; empty
+    /// without announcements.
+    pub(in crate::world) share_errors: Vec<f64>,
 }
 
 /// The viewers of a group.
@@ -48,6 +53,18 @@ fn first_frames(group: &GroupFacts) -> Vec<f64> {
         .iter()
         .flat_map(|viewer| &viewer.first_frames);
     all.copied().map(millis).collect()
+}
+
+fn levels(group: &GroupFacts) -> Vec<f64> {
+    let all = viewers(group).iter().flat_map(|viewer| &viewer.levels);
+    all.copied().map(millis).collect()
+}
+
+fn share_errors(group: &GroupFacts) -> Vec<f64> {
+    let all = viewers(group)
+        .iter()
+        .flat_map(|viewer| &viewer.share_errors);
+    all.copied().collect()
 }
 
 fn requests(group: &GroupFacts) -> Vec<f64> {
@@ -79,6 +96,9 @@ pub(super) const STREAMING: &[Column<GroupFacts>] = &[
     ("request_p95_ms", |group| percentile(requests(group), 0.95)),
     ("request_p99_ms", |group| percentile(requests(group), 0.99)),
     ("request_max_ms", |group| percentile(requests(group), 1.0)),
+    ("buffer_p5_ms", |group| percentile(levels(group), 0.05)),
+    ("buffer_p20_ms", |group| percentile(levels(group), 0.2)),
+    ("buffer_p50_ms", |group| percentile(levels(group), 0.5)),
     ("copies_share", |group| {
         let repair = &group.totals.repair;
         let all = repair.new_bytes + repair.replica_bytes + repair.retransmitted_bytes;
@@ -100,6 +120,10 @@ pub(super) const ADAPTIVE: &[Column<GroupFacts>] = &[
     }),
     ("overestimated_share", |group| {
         mean_of(group, |viewer| Some(viewer.prediction?.over_estimated))
+    }),
+    ("share_error_mean", |group| mean(&share_errors(group))),
+    ("share_error_p50", |group| {
+        percentile(share_errors(group), 0.5)
     }),
 ];
 

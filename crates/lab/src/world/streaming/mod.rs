@@ -5,6 +5,9 @@
 //! and marks the bytes of a first frame; the viewer gives its transport hints about what it has buffered and when it
 //! expects a chunk, which feedback policies may send to the server.
 
+mod announced_shares;
+mod buffer_levels;
+mod migration;
 mod player;
 mod server;
 mod viewer;

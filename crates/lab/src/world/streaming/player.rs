@@ -112,6 +112,14 @@ impl Player {
         }
     }
 
+    /// Play time that is buffered, by the last update.
+    pub(super) fn buffered(&self) -> Duration {
+        match self {
+            Self::Chunked(player) => player.buffered(),
+            Self::Short(player) => player.buffered(),
+        }
+    }
+
     pub(super) fn signal(&self) -> Option<PlayerSignal> {
         match self {
             Self::Chunked(player) => Some(player.signal()),

@@ -7,11 +7,16 @@ use std::time::Duration;
 use swiftwater_media::streaming::divide_by_path;
 use swiftwater_media::streaming::predictor::{PathEstimate, ServerReport};
 use swiftwater_quic::policy::{ChunkExpectation, QoeSignal};
-use swiftwater_quic::{ClientConfig, Connection, ConnectionHandle, Event, StreamEvent};
+use swiftwater_quic::{
+    ClientConfig, Connection, ConnectionHandle, Event, LocalAddress, StreamEvent,
+};
 use swiftwater_sim::apps::Sink;
 use swiftwater_sim::{Application, HostContext, SERVER_NAME};
 use swiftwater_units::{Dir, Instant, PathId, StreamId};
 
+use super::announced_shares::AnnouncedShares;
+use super::buffer_levels::BufferLevels;
+use super::migration::Migration;
 use super::player::{Player, Wanted};
 use super::wire::Request;
 
@@ -21,6 +26,12 @@ const START: u64 = 0;
 const PLAYER: u64 = 1;
 /// Timer of the end.
 const STOP: u64 = 2;
+
+/// Timer of migration.
+const MIGRATION: u64 = 3;
+
+/// Time between two checks whether the path is silent.
+const MIGRATION_CHECK: Duration = Duration::from_millis(50);
 
 /// Time between two hints about the player's state while a response arrives: the shortest interval between two reports
 /// of a player. XLINK gives none.
@@ -60,6 +71,9 @@ pub(in crate::world) struct StreamingViewer {
     armed: Option<Instant>,
     /// When the transport was last told the player's state.
     hinted: Option<Instant>,
+    levels: BufferLevels,
+    shares: AnnouncedShares,
+    migration: Option<Migration>,
     received: u64,
     broken: bool,
     closed: bool,
@@ -85,6 +99,9 @@ impl StreamingViewer {
             waiting: Vec::new(),
             armed: None,
             hinted: None,
+            levels: BufferLevels::default(),
+            shares: AnnouncedShares::default(),
+            migration: None,
             received: 0,
             broken: false,
             closed: false,
@@ -95,6 +112,13 @@ impl StreamingViewer {
     #[must_use]
     pub(in crate::world) fn stop(mut self, stop: Option<Instant>) -> Self {
         self.stop = stop;
+        self
+    }
+
+    /// Migrates between these local addresses, if there is more than one.
+    #[must_use]
+    pub(in crate::world) fn migrate(mut self, addresses: Vec<LocalAddress>) -> Self {
+        self.migration = Migration::new(addresses);
         self
     }
 
@@ -118,10 +142,21 @@ impl StreamingViewer {
         &self.player
     }
 
+    /// The play time that was buffered in the course of the session.
+    pub(super) fn levels(&self) -> &BufferLevels {
+        &self.levels
+    }
+
+    /// Announced shares of paths.
+    pub(super) fn shares(&self) -> &AnnouncedShares {
+        &self.shares
+    }
+
     /// Lets the player decide, and does what it wants.
     fn drive(&mut self, host: &mut HostContext<'_>) {
         let now = host.now();
         self.player.on_timer(now);
+        self.levels.on_level(now, self.player.buffered());
         // A request that takes the place of another has its number.
         while let Some(id) = self.player.poll_cancel() {
             self.cancel(host, id);
@@ -174,6 +209,7 @@ impl StreamingViewer {
 
     /// Sends the requests that wait, as far as the server permits.
     fn request(&mut self, host: &mut HostContext<'_>) {
+        let now = host.now();
         let Some(connection) = self.handle.and_then(|handle| host.connection(handle)) else {
             return;
         };
@@ -181,6 +217,9 @@ impl StreamingViewer {
             && let Some(id) = connection.open(Dir::Bi)
         {
             let wanted = self.waiting.remove(0);
+            if let Some(migration) = self.migration.as_mut().filter(|_| self.pending.is_empty()) {
+                migration.restart(now);
+            }
             let request = Request {
                 id: wanted.id,
                 bytes: wanted.bytes,
@@ -229,9 +268,13 @@ impl StreamingViewer {
         self.received += fresh;
         self.broken |= !pending.sink.is_intact();
         self.player.on_data(now, pending.request.id, fresh);
+        if let Some(migration) = self.migration.as_mut().filter(|_| fresh > 0) {
+            migration.restart(now);
+        }
         if pending.sink.is_finished() {
             self.broken |= pending.sink.received() != pending.request.bytes;
             let paths = divide_by_path(pending.passed, &pending.before, &received(connection));
+            self.shares.on_complete(&paths);
             self.player.on_complete(now, pending.request.id, &paths);
         }
         if pending.sink.is_finished() || result.is_err() {
@@ -257,10 +300,27 @@ impl StreamingViewer {
                 rate: share.rate,
                 rtt: share.rtt,
             });
-            self.player.on_server_report(&ServerReport {
+            let report = ServerReport {
                 received: now,
                 paths: paths.collect(),
-            });
+            };
+            self.shares.on_report(&report);
+            self.player.on_server_report(&report);
+        }
+    }
+
+    /// Migrates if the path is silent while data are awaited.
+    fn check_path(&mut self, host: &mut HostContext<'_>) {
+        let now = host.now();
+        let Some(migration) = self.migration.as_mut() else {
+            return;
+        };
+        host.set_timer(now + MIGRATION_CHECK, MIGRATION);
+        if self.pending.is_empty() {
+            return;
+        }
+        if let Some(connection) = self.handle.and_then(|handle| host.connection(handle)) {
+            migration.check(now, connection);
         }
     }
 
@@ -299,6 +359,7 @@ impl Application for StreamingViewer {
             Event::Connected => {
                 self.connected = true;
                 self.drive(host);
+                self.check_path(host);
             }
             Event::Stream(StreamEvent::Available { dir: Dir::Bi }) => self.request(host),
             Event::Stream(StreamEvent::Readable { id }) => self.read(host, id),
@@ -319,6 +380,7 @@ impl Application for StreamingViewer {
                 }
             },
             PLAYER if !self.closed => self.drive(host),
+            MIGRATION if !self.closed => self.check_path(host),
             STOP => self.leave(host),
             _ => {}
         }

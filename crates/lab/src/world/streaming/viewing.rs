@@ -7,6 +7,8 @@ use crate::world::measures::StreamingViewing;
 impl StreamingViewer {
     /// Results so far.
     pub(in crate::world) fn viewing(&self) -> StreamingViewing {
+        let levels = self.levels().samples().to_vec();
+        let share_errors = self.shares().errors().to_vec();
         match self.player() {
             Player::Chunked(player) => {
                 let report = player.report();
@@ -25,6 +27,8 @@ impl StreamingViewer {
                     requests: records.map(|record| record.took).collect(),
                     received: report.bytes,
                     unplayed: None,
+                    levels,
+                    share_errors,
                 }
             }
             Player::Short(player) => {
@@ -38,6 +42,8 @@ impl StreamingViewer {
                     requests: ranges.map(|range| range.took).collect(),
                     received: report.received,
                     unplayed: Some(report.unplayed),
+                    levels,
+                    share_errors,
                     ..StreamingViewing::default()
                 }
             }

@@ -331,6 +331,11 @@ impl ChunkedPlayer {
         &self.records
     }
 
+    /// Play time that is buffered, by the last update.
+    pub fn buffered(&self) -> Duration {
+        self.buffer.buffered()
+    }
+
     /// The state to report to the sender, at the last update. The bitrate is the mean of what is
     /// buffered; that of the last chunk if nothing is.
     pub fn signal(&self) -> PlayerSignal {

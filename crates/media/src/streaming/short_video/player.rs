@@ -214,6 +214,11 @@ impl ShortVideoPlayer {
         &self.buffer
     }
 
+    /// Play time that is buffered, by the last update.
+    pub fn buffered(&self) -> Duration {
+        self.buffer.buffered()
+    }
+
     /// The state to report to the sender, at the last update; `None` at the end of the feed.
     pub fn signal(&self) -> Option<PlayerSignal> {
         let video = self.video()?;

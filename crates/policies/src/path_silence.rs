@@ -1,8 +1,8 @@
-//! When a client with a single path gives it up: the policy of the strategy `migration`.
+//! When a receiver with a single path takes it for dead, so that its connection migrates.
 
 use std::time::Duration;
 
-use swiftwater::quic::PathStats;
+use swiftwater_quic::PathStats;
 
 /// Silence that is always tolerated: shorter pauses occur on networks that work, such as at a change of the
 /// base station.
@@ -14,7 +14,7 @@ const PROBE_TIMEOUTS: u32 = 4;
 /// The peer's longest delay of acknowledgements (RFC 9000, section 18.2).
 const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
-/// How long a client that waits for data sees no new ones before it takes the path for dead: 4 probe timeouts
+/// How long a receiver that waits for data sees no new ones before it takes the path for dead: 4 probe timeouts
 /// of the path (RFC 9002, section 6.2.1), 500 ms at least.
 ///
 /// A receiver has little else to go by: it sends acknowledgements, for which it expects no answer.
