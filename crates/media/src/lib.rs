@@ -5,7 +5,8 @@
 //! - [`player`]: three models of playback quality; [`Cost`]: the cost of protection in bytes.
 //! - [`session`]: a frame-level sender and receiver over datagrams, with the protection schemes of
 //!   [`protection`].
-//! - [`streaming`]: players of video on demand, with bitrate adaptation.
+//! - [`streaming`]: players of video on demand, with bitrate adaptation; [`presentation`]: what they play, from
+//!   playlists and manifests.
 //! - [`apps`]: sessions over simulated links in virtual time.
 //!
 //! ```
@@ -43,6 +44,7 @@ pub mod apps;
 mod cost;
 mod frame;
 pub mod player;
+pub mod presentation;
 pub mod protection;
 pub mod session;
 pub mod source;

@@ -8,24 +8,26 @@ use http::{Request, StatusCode};
 use http_body::Body as _;
 use swiftwater_http::client::{ClientBody, HttpClient};
 use swiftwater_http::web::body::Body;
+use swiftwater_media::presentation::Resource;
 
-use super::presentation::Resource;
 use crate::commands::get::failures::{content_failure, request_failure, status_failure};
 use crate::exit::{Exit, Failure};
+use crate::url::Url;
 
 /// Largest playlist, manifest or index, bytes: a day of segments of a second takes less.
 const MAX_DESCRIPTION: usize = 16 << 20;
 
 /// Content on its way.
 pub(crate) struct Content {
-    resource: Resource,
+    url: Url,
     body: ClientBody,
 }
 
 impl Content {
     /// Requests `resource`; returns when the response has begun.
     pub(crate) async fn request(client: &HttpClient, resource: &Resource) -> Result<Self, Failure> {
-        let url = &resource.url;
+        let url = resource.url.as_str().parse::<Url>();
+        let url = url.map_err(|error| Failure::new(Exit::Failure, error))?;
         let mut request = Request::get(url.to_string());
         if let Some((offset, len)) = resource.range {
             let last = offset.saturating_add(len).saturating_sub(1);
@@ -34,7 +36,7 @@ impl Content {
         let request = request.body(Body::empty());
         let request = request.map_err(|error| Failure::new(Exit::Usage, error))?;
         let response = client.send(request).await;
-        let response = response.map_err(|error| request_failure(&error, url))?;
+        let response = response.map_err(|error| request_failure(&error, &url))?;
         let status = response.status();
         let expected = match resource.range {
             None => StatusCode::OK,
@@ -45,10 +47,10 @@ impl Content {
                 (StatusCode::PARTIAL_CONTENT, StatusCode::OK) => "a range was requested",
                 _ => "",
             };
-            return Err(status_failure(url, status, more));
+            return Err(status_failure(&url, status, more));
         }
         Ok(Self {
-            resource: resource.clone(),
+            url,
             body: response.into_body(),
         })
     }
@@ -61,7 +63,7 @@ impl Content {
             let Some(frame) = frame else {
                 return Ok(None);
             };
-            let frame = frame.map_err(|error| content_failure(&error, &self.resource.url))?;
+            let frame = frame.map_err(|error| content_failure(&error, &self.url))?;
             if let Ok(data) = frame.into_data() {
                 return Ok(Some(data));
             }

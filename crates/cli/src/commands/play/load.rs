@@ -1,28 +1,28 @@
 //! Fetches what describes a video: playlists, manifests, indices of segments.
 
 use swiftwater_http::client::HttpClient;
+use swiftwater_media::presentation::{
+    self, Description, IndexedFile, Level, PresentationError, Resource, Source, Variant,
+};
 use swiftwater_media::streaming::{ChunkedVideo, Rendition};
+use url::Url;
 
 use super::fetch;
-use super::presentation::{
-    self, IndexedFile, Level, Parsed, PresentationError, Resource, Source, Variant,
-};
-use super::segment_index;
 use crate::exit::{Exit, Failure};
-use crate::url::Url;
 
 /// The video at `url`, and where its segments are.
 pub(crate) async fn presentation(
     client: &HttpClient,
-    url: &Url,
+    url: &crate::url::Url,
 ) -> Result<(ChunkedVideo, Vec<Level>), Failure> {
+    let url = &Url::parse(&url.to_string()).map_err(|error| Failure::new(Exit::Usage, error))?;
     let refused = |error: PresentationError| refused(url, &error);
     let (renditions, levels): (Vec<_>, _) = match playlist(client, url).await? {
-        Parsed::Level(level) => {
+        Description::Level(level) => {
             let rate = presentation::rate_of(&level).map_err(refused)?;
             (vec![Rendition { rate, height: None }], vec![level])
         }
-        Parsed::Variants(variants) => {
+        Description::Variants(variants) => {
             let renditions = variants.iter().map(|variant| variant.rendition).collect();
             let mut levels = Vec::with_capacity(variants.len());
             for variant in variants {
@@ -39,8 +39,8 @@ async fn level(client: &HttpClient, variant: Variant) -> Result<Level, Failure> 
     match variant.source {
         Source::Level(level) => Ok(level),
         Source::Playlist(url) => match playlist(client, &url).await? {
-            Parsed::Level(level) => Ok(level),
-            Parsed::Variants(_) => {
+            Description::Level(level) => Ok(level),
+            Description::Variants(_) => {
                 let text = format_args!("{url}: bitrates where the segments of one are expected");
                 Err(Failure::new(Exit::Failure, text))
             }
@@ -49,7 +49,7 @@ async fn level(client: &HttpClient, variant: Variant) -> Result<Level, Failure> 
     }
 }
 
-async fn playlist(client: &HttpClient, url: &Url) -> Result<Parsed, Failure> {
+async fn playlist(client: &HttpClient, url: &Url) -> Result<Description, Failure> {
     let whole = Resource {
         url: url.clone(),
         range: None,
@@ -64,7 +64,7 @@ async fn index(client: &HttpClient, file: &IndexedFile) -> Result<Level, Failure
         range: Some(file.index),
     };
     let bytes = fetch::description(client, &range).await?;
-    segment_index::level(file, &bytes).map_err(|error| refused(&file.url, &error))
+    presentation::indexed_level(file, &bytes).map_err(|error| refused(&file.url, &error))
 }
 
 fn refused(url: &Url, error: &PresentationError) -> Failure {

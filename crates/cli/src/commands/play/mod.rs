@@ -1,18 +1,13 @@
 //! `play`: adaptive video from any HTTP server, in real time, without pictures.
 //!
-//! `hls` and `dash` interpret playlists and manifests, `segment_index` the index of a file; `presentation` is what they
-//! make, `load` fetches it. `fetch` requests, `session` drives the player of [`swiftwater_media::streaming`], `observer`
-//! is what watches it, `report` prints.
+//! `load` fetches what [`swiftwater_media::presentation`] reads. `fetch` requests, `session` drives the player of
+//! [`swiftwater_media::streaming`], `observer` is what watches it, `report` prints.
 
 pub(crate) mod args;
-mod dash;
 mod fetch;
-mod hls;
 pub(crate) mod load;
 pub(crate) mod observer;
-pub(crate) mod presentation;
 pub(crate) mod report;
-mod segment_index;
 pub(crate) mod session;
 
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! What watches a session.
 
 use swiftwater::units::Instant;
+use swiftwater_media::presentation::Resource;
 use swiftwater_media::streaming::ChunkedPlayer;
 
-use super::presentation::Resource;
 use crate::exit::Failure;
 
 /// Watches a session: prints or records. An error ends the session.

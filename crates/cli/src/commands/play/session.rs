@@ -7,13 +7,13 @@ use swiftwater::Connection;
 use swiftwater::quic::policy::{ChunkExpectation, Hints, QoeSignal};
 use swiftwater::units::{Instant, PathId};
 use swiftwater_http::client::{HttpClient, Origin};
+use swiftwater_media::presentation::{Level, Resource};
 use swiftwater_media::streaming::predictor::{PathEstimate, ServerReport};
 use swiftwater_media::streaming::{ChunkRequest, ChunkedPlayer, divide_by_path};
 use tokio::time::sleep_until;
 
 use super::fetch::Content;
 use super::observer::SessionObserver;
-use super::presentation::{Level, Resource};
 use crate::exit::{Exit, Failure};
 use crate::multipath::PathManagers;
 

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
 use swiftwater::units::Instant;
+use swiftwater_media::presentation::Resource;
 use swiftwater_media::streaming::{ChunkRecord, ChunkedPlayer, ChunkedReport};
 
 use super::segments::Segments;
 use crate::commands::play::observer::SessionObserver;
-use crate::commands::play::presentation::Resource;
 use crate::exit::Failure;
 
 /// A session, as far as it has come.

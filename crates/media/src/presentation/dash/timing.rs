@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dash_mpd_core::SegmentTimeline;
 
-use super::super::presentation::{MAX_SEGMENTS, PresentationError};
+use super::super::{MAX_SEGMENTS, PresentationError};
 
 /// What a manifest says about the times of segments.
 pub(super) struct Span<'a> {

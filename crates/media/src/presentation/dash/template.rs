@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::super::presentation::PresentationError;
+use super::super::PresentationError;
 
 /// Widest number that a template may ask for.
 const MAX_WIDTH: usize = 20;

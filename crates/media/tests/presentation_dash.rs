@@ -1,9 +1,13 @@
-//! Manifests as packagers write them, and what is refused.
+//! Manifests of DASH as packagers write them, and what is refused.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
-use super::super::presentation::{self, Parsed};
-use super::*;
+use swiftwater_media::presentation::{
+    Description, Level, PresentationError, Source, Variant, parse,
+};
+use url::Url;
 
 fn url() -> Url {
     "https://host/video/manifest.mpd?token=1".parse().unwrap()
@@ -17,9 +21,9 @@ fn manifest(attributes: &str, period: &str) -> String {
 }
 
 fn variants(text: &str) -> Result<Vec<Variant>, PresentationError> {
-    match presentation::parse(&url(), text.as_bytes())? {
-        Parsed::Variants(variants) => Ok(variants),
-        Parsed::Level(_) => panic!("a playlist"),
+    match parse(&url(), text.as_bytes())? {
+        Description::Variants(variants) => Ok(variants),
+        Description::Level(_) => panic!("a playlist"),
     }
 }
 
@@ -110,7 +114,7 @@ fn a_file_with_an_index() {
     let Source::Index(file) = &variants[0].source else {
         panic!("no index");
     };
-    assert_eq!(file.url.host(), "other");
+    assert_eq!(file.url.host_str(), Some("other"));
     assert_eq!((file.header, file.index), (Some((0, 700)), (700, 200)));
 }
 
@@ -221,7 +225,7 @@ fn segments_of_all_bitrates_become_a_video() {
     let variants = variants(&manifest("mediaPresentationDuration=\"PT5S\"", period)).unwrap();
     let renditions: Vec<_> = variants.iter().map(|it| it.rendition).collect();
     let levels: Vec<_> = variants.iter().map(|it| level(it).clone()).collect();
-    let video = presentation::video(&renditions, &levels).unwrap();
+    let video = swiftwater_media::presentation::video(&renditions, &levels).unwrap();
     assert_eq!(video.length(), Duration::from_secs(5));
     assert_eq!(video.chunks()[0].bytes, [250_000, 500_000]);
     assert_eq!(video.chunks()[2].bytes, [125_000, 250_000]);

@@ -13,21 +13,19 @@ use dash_mpd_core::{
     AdaptationSet, BaseURL, Initialization, MPD, Period, Representation, SegmentBase, SegmentList,
     SegmentTemplate,
 };
-use swiftwater::units::Bandwidth;
-use swiftwater_media::streaming::Rendition;
+use swiftwater_units::Bandwidth;
+use url::Url;
 
 use self::template::{Template, Values};
 use self::timing::{Span, spans};
-use super::presentation::{
-    ByteRange, IndexedFile, Level, PresentationError, Resource, Source, Variant,
+use super::{
+    AddressRoom, ByteRange, IndexedFile, Level, PresentationError, Resource, Source, Variant,
+    resolve,
 };
-use crate::url::Url;
+use crate::streaming::Rendition;
 
 /// How many bytes at the beginning of a text are searched for the manifest's element.
 const PROLOG: usize = 4096;
-
-/// Most bytes of the addresses of all segments: a short manifest may stand for many long ones.
-const MAX_ADDRESSES: usize = 64 << 20;
 
 /// True if a text looks like a manifest.
 pub(super) fn is_manifest(text: &str) -> bool {
@@ -55,7 +53,7 @@ pub(super) fn parse(url: &Url, text: &str) -> Result<Vec<Variant>, PresentationE
     let url = based(&based(url, &manifest.base_url)?, &period.BaseURL)?;
     let url = based(&url, &set.BaseURL)?;
     let end = end_of(&manifest, period);
-    let mut room = MAX_ADDRESSES;
+    let mut room = AddressRoom::WHOLE;
     let mut all = Vec::new();
     for representation in &set.representations {
         let rate = representation.bandwidth.unwrap_or_default();
@@ -104,7 +102,7 @@ fn is_video(set: &AdaptationSet) -> bool {
 /// The address that references are resolved against: the first of several alternatives.
 fn based(url: &Url, bases: &[BaseURL]) -> Result<Url, PresentationError> {
     match bases.first() {
-        Some(base) => Ok(url.join(&base.base)?),
+        Some(base) => resolve(url, &base.base),
         None => Ok(url.clone()),
     }
 }
@@ -129,7 +127,7 @@ struct Described<'a> {
 impl Described<'_> {
     /// A representation's own description comes before that of its set, and that before the period's (section
     /// 5.3.9.1); templates inherit each attribute. Addresses take their bytes of `room`.
-    fn source(&self, room: &mut usize) -> Result<Source, PresentationError> {
+    fn source(&self, room: &mut AddressRoom) -> Result<Source, PresentationError> {
         let (period, set, own) = (self.period, self.set, self.representation);
         let templates = [
             &own.SegmentTemplate,
@@ -142,7 +140,7 @@ impl Described<'_> {
         if !templates.is_empty() {
             self.by_template(&templates, room).map(Source::Level)
         } else if let Some(list) = lists.into_iter().flatten().next() {
-            self.by_list(list).map(Source::Level)
+            self.by_list(list, room).map(Source::Level)
         } else if let Some(base) = bases.into_iter().flatten().next() {
             self.by_index(base).map(Source::Index)
         } else {
@@ -153,7 +151,7 @@ impl Described<'_> {
     fn by_template(
         &self,
         templates: &[&SegmentTemplate],
-        room: &mut usize,
+        room: &mut AddressRoom,
     ) -> Result<Level, PresentationError> {
         fn first<'a, T>(
             templates: &[&'a SegmentTemplate],
@@ -181,7 +179,7 @@ impl Described<'_> {
         };
         let header = if let Some(text) = first(templates, |it| it.initialization.as_deref()) {
             Some(Resource {
-                url: self.url.join(&Template::parse(text)?.fill(&values))?,
+                url: resolve(&self.url, &Template::parse(text)?.fill(&values))?,
                 range: None,
             })
         } else {
@@ -193,18 +191,21 @@ impl Described<'_> {
         for (time, duration) in spans(&span, count)? {
             values.time = time;
             let resource = Resource {
-                url: self.url.join(&media.fill(&values))?,
+                url: resolve(&self.url, &media.fill(&values))?,
                 range: None,
             };
-            let left = room.checked_sub(resource.url.path().len());
-            *room = left.ok_or(PresentationError::TooManySegments)?;
+            room.take(&resource.url)?;
             segments.push((resource, duration));
             values.number = values.number.saturating_add(1);
         }
         Ok(Level { header, segments })
     }
 
-    fn by_list(&self, list: &SegmentList) -> Result<Level, PresentationError> {
+    fn by_list(
+        &self,
+        list: &SegmentList,
+        room: &mut AddressRoom,
+    ) -> Result<Level, PresentationError> {
         let span = Span {
             timescale: list.timescale.unwrap_or(1),
             duration: list.duration.map(|duration| duration as f64),
@@ -216,9 +217,10 @@ impl Described<'_> {
         let urls = &list.segment_urls;
         for ((_, duration), entry) in spans(&span, Some(urls.len()))?.into_iter().zip(urls) {
             let url = match &entry.media {
-                Some(media) => self.url.join(media)?,
+                Some(media) => resolve(&self.url, media)?,
                 None => self.url.clone(),
             };
+            room.take(&url)?;
             let range = entry.mediaRange.as_deref().map(byte_range).transpose()?;
             segments.push((Resource { url, range }, duration));
         }
@@ -244,7 +246,7 @@ impl Described<'_> {
 
     fn header(&self, header: &Initialization) -> Result<Resource, PresentationError> {
         let url = match &header.sourceURL {
-            Some(source) => self.url.join(source)?,
+            Some(source) => resolve(&self.url, source)?,
             None => self.url.clone(),
         };
         let range = header.range.as_deref().map(byte_range).transpose()?;
@@ -261,6 +263,3 @@ fn byte_range(text: &str) -> Result<ByteRange, PresentationError> {
     });
     range.ok_or_else(|| PresentationError::RangeSyntax(text.to_owned()))
 }
-
-#[cfg(test)]
-mod tests;
