@@ -20,6 +20,7 @@ const ORDER: &[&str] = &[
     "net",
     "select",
     "http",
+    "acme",
     "tunnel",
     "media",
     "swiftwater",
@@ -49,6 +50,7 @@ const EXACTLY: &[(&str, &[&str])] = &[
             "select",
         ],
     ),
+    ("acme", &["http"]),
     ("tunnel", &["units", "wire", "net", "http"]),
 ];
 

@@ -14,7 +14,7 @@ use super::client::{measure, parting, print};
 use super::http::server::serve_tcp;
 use super::server::{PROTOCOLS, serve};
 use super::target::{Target, TargetSettings};
-use crate::commands::serve::bind;
+use crate::commands::serve::{InheritedSockets, bind};
 use crate::cpu::thread_time;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
@@ -68,7 +68,13 @@ fn serve_until(
     single_threaded()?.block_on(async {
         let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let builder = paths.apply(server(identity, &PROTOCOLS, tuning));
-        let (server, listener) = bind(&builder, any_port, !protocol.is_over_tcp()).await?;
+        let (server, listener) = bind(
+            &builder,
+            any_port,
+            !protocol.is_over_tcp(),
+            &mut InheritedSockets::default(),
+        )
+        .await?;
         let _tcp = match listener {
             Some(listener) => Some(serve_tcp(identity, listener)?),
             None => None,

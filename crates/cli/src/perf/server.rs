@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use super::http::server::{serve_quic, serve_tcp};
 use super::protocol::answer;
-use crate::commands::serve::{announce, bind, identity};
+use crate::commands::serve::{InheritedSockets, announce, bind, identity};
 use crate::cpu::{process_time, seconds_per_gigabyte};
 use crate::exit::Failure;
 use crate::output;
@@ -28,7 +28,13 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<(), Failure> {
     let identity = identity(&args.identity)?;
     let builder = server(&identity, &PROTOCOLS, &args.tuning).workers(args.workers);
     let builder = args.multipath.apply(builder);
-    let (server, listener) = bind(&builder, args.listen, args.no_tcp).await?;
+    let (server, listener) = bind(
+        &builder,
+        args.listen,
+        args.no_tcp,
+        &mut InheritedSockets::default(),
+    )
+    .await?;
     announce(&server, &identity, "answering measurements", args.json)?;
     // Stops when it is dropped.
     let _tcp = match listener {

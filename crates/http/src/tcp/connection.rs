@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use rustls::ServerConfig;
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -25,6 +25,7 @@ use super::observer::{ConnectionEnd, Observer, Outcome};
 use super::plain_http;
 use super::streams::{StreamExecutor, stream_tasks};
 use super::tls::{ALPN_HTTP2, ALPN_HTTP11};
+use super::tls_alpn_challenge::ALPN_ACME_TLS;
 use crate::web::body::BoxError;
 use crate::web::connection_info::{ConnectionInfo, Transport};
 use crate::web::service::WebService;
@@ -154,6 +155,12 @@ where
     info.protocol = Transport::Tls;
     info.alpn = session.alpn_protocol().map(Arc::from);
     info.server_name = session.server_name().map(Arc::from);
+    if info.alpn.as_deref() == Some(ALPN_ACME_TLS) {
+        let mut stream = stream;
+        // The authority has seen the certificate. It may be gone already.
+        let _ = stream.shutdown().await;
+        return Ok(());
+    }
     exchange(stream, record, shared).await
 }
 

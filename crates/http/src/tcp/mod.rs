@@ -3,7 +3,7 @@
 //!
 //! - [`TcpServer`], [`RunningServer`]: a socket and a tower service; draining.
 //! - [`TcpLimits`]: bounds on all state that clients can cause, and on every wait.
-//! - [`Certificates`], [`server_config`]: TLS.
+//! - [`Certificates`], [`server_config`]: TLS; [`TlsAlpnChallenges`]: validation of names by a certificate authority.
 //! - [`ConnectionEnd`]: facts about a closed connection.
 //!
 //! Services are in [`crate::web`]; HTTP/3 is in [`crate::h3`].
@@ -20,6 +20,7 @@ mod plain_http;
 mod server;
 mod streams;
 mod tls;
+mod tls_alpn_challenge;
 mod tunnel;
 mod unread;
 
@@ -28,3 +29,4 @@ pub use limits::TcpLimits;
 pub use observer::{ConnectionEnd, Outcome};
 pub use server::{ConnectionCount, Drained, RunningServer, TcpServer};
 pub use tls::{ALPN_HTTP2, ALPN_HTTP11, MinTls, server_config, server_config_from};
+pub use tls_alpn_challenge::{ALPN_ACME_TLS, TlsAlpnChallenges};

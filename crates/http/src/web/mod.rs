@@ -4,7 +4,7 @@
 //! - [`files`]: a directory, with conditional requests and ranges.
 //! - [`request_path`]: decoding of paths, for routing and for services.
 //! - [`proxy`]: one upstream behind this server. [`balancer`]: several.
-//! - [`redirect`]: other addresses instead of content.
+//! - [`redirect`]: other addresses instead of content. [`http_challenge`]: answers to a certificate authority.
 //! - [`upgrade`]: other protocols in the place of messages: WebSocket, tunnels.
 //! - [`compression`], [`alt_svc`], [`early_data`], [`response_fields`]: layers that modify messages.
 //! - [`access_log`], [`metrics`]: layers that record them.
@@ -27,6 +27,7 @@ pub mod descriptors;
 pub mod early_data;
 pub mod files;
 pub mod host;
+pub mod http_challenge;
 pub mod metrics;
 pub mod observed_body;
 pub mod proxy;

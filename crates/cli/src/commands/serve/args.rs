@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use swiftwater::link::parse_duration;
 
+use super::acme_args::AcmeArgs;
 use super::config::tunnels::{AddressPrefix, PortRange, Tunnels};
 use super::config::values::{Count, UpstreamUrl};
 use super::echo::parse_path;
@@ -29,6 +30,7 @@ Examples:
   swiftwater serve ./app --spa index.html --name app.example
   swiftwater serve --upstream http://127.0.0.1:8080 --listen 0.0.0.0:443 --cert chain.pem --key key.pem
   swiftwater serve ./public --multipath --scheduler weighted
+  swiftwater serve ./public --listen :443 --http-redirect :80 --acme example.org --acme-accept-terms
   swiftwater serve --config /etc/swiftwater/serve.toml --access-log /var/log/swiftwater/access.log
   swiftwater serve --config serve.toml --check-config
   swiftwater serve ./public --print-config > serve.toml
@@ -118,6 +120,10 @@ pub struct ServeArgs {
     /// Certificate and development certificates.
     #[command(flatten)]
     pub identity: IdentityArgs,
+
+    /// A certificate from an authority.
+    #[command(flatten)]
+    pub acme: AcmeArgs,
 
     /// Oldest version of TLS over TCP; HTTP/3 always has 1.3 [default: 1.2]
     #[arg(

@@ -18,9 +18,11 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::args::{ServeArgs, TlsVersion, ZeroRtt};
+use super::certificates::Challenges;
 use super::config::{self, Config};
 use super::connection_log::End;
-use super::content::{Content, redirections, with_alt_svc};
+use super::content::{Content, with_alt_svc};
+use super::inherited_sockets::InheritedSockets;
 use super::live::Live;
 use super::metrics::count_tcp;
 use crate::exit::{Exit, Failure, plain_io_error};
@@ -100,6 +102,7 @@ pub(crate) async fn bind(
     builder: &ServerBuilder,
     address: SocketAddr,
     no_tcp: bool,
+    sockets: &mut InheritedSockets,
 ) -> Result<(Server, Option<TcpListener>), Failure> {
     let mut attempts = 1;
     loop {
@@ -108,7 +111,7 @@ pub(crate) async fn bind(
             return Ok((server, None));
         }
         let bound = server.local_addr();
-        match TcpListener::bind(bound).await {
+        match sockets.listen(bound).await {
             Ok(listener) => return Ok((server, Some(listener))),
             Err(_) if address.port() == 0 && attempts < PORT_ATTEMPTS => attempts += 1,
             Err(error) => {
@@ -174,25 +177,24 @@ fn tcp_limits(limits: &config::Limits, connections: usize, budget: &ResponseBudg
     }
 }
 
-/// HTTP without TLS, if the configuration has an address for it: requests are redirected to the HTTPS server at `port`.
+/// HTTP without TLS, if the configuration has an address for it, with `content`.
 pub(super) async fn serve_redirections(
     config: &Config,
     connections: usize,
     budget: &ResponseBudget,
-    port: u16,
-    live: watch::Receiver<Live>,
+    content: Content,
+    sockets: &mut InheritedSockets,
 ) -> Result<Option<RunningServer>, Failure> {
     let Some(address) = config.http.listen else {
         return Ok(None);
     };
-    let listener = TcpListener::bind(address).await.map_err(|error| {
+    let listener = sockets.listen(address).await.map_err(|error| {
         let why = plain_io_error(&error);
         Failure::new(
             Exit::Listen,
             format_args!("cannot listen on TCP {address}: {why}"),
         )
     })?;
-    let content = redirections(config, port, live)?;
     let server = TcpServer::plain().limits(tcp_limits(&config.limits, connections, budget));
     Ok(Some(server.serve(listener, content)?))
 }
@@ -203,7 +205,7 @@ pub(super) fn serve_tcp(
     config: &Config,
     connections: usize,
     budget: &ResponseBudget,
-    certificates: &Arc<Certificates>,
+    (certificates, challenges): (&Arc<Certificates>, &Challenges),
     listener: TcpListener,
     content: Content,
     live: watch::Receiver<Live>,
@@ -212,8 +214,11 @@ pub(super) fn serve_tcp(
         TlsVersion::Tls12 => MinTls::Tls12,
         TlsVersion::Tls13 => MinTls::Tls13,
     };
-    let tls = server_config_from(Arc::clone(certificates) as _, oldest)
+    let mut tls = server_config_from(Arc::clone(certificates) as _, oldest)
         .map_err(|error| Failure::new(Exit::Certificate, error))?;
+    if config.acme.is_some() {
+        challenges.tls.apply(&mut tls);
+    }
     let port = listener.local_addr()?.port();
     let server = TcpServer::tls(Arc::new(tls))
         .limits(tcp_limits(&config.limits, connections, budget))

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use swiftwater_acme::Progress;
 use swiftwater_http::tcp::Certificates;
 use tokio::sync::watch;
 
@@ -12,7 +13,7 @@ use super::certificates::{certificates, identities};
 use super::config::{Config, effective};
 use super::content::{Content, Shared, content};
 use super::log;
-use super::metrics::count_reload;
+use super::metrics::{count_certificate, count_reload};
 use super::reports::Reports;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::logging::Logging;
@@ -74,6 +75,28 @@ impl Reloader<'_> {
         }
     }
 
+    /// The certificate of the authority was renewed, or could not be.
+    pub(super) fn on_progress(&self, progress: &Progress<'_>) {
+        let reports = self.live.borrow().reports.clone();
+        match progress {
+            Progress::Obtained(certificate) => {
+                // A configuration that can't be read now does not keep a certificate from being used.
+                let config = effective(self.args).unwrap_or_else(|_| self.started.clone());
+                let next = identities(&config).and_then(|all| certificates(&all));
+                match next {
+                    Ok(next) => self.certificates.replace_with(&next),
+                    Err(failure) => return log::announce_failed_reload(&failure, &reports),
+                }
+                count_certificate(true);
+                log::announce_obtained(certificate, &reports, self.args.json);
+            }
+            Progress::Failed { error, again_in } => {
+                count_certificate(false);
+                log::announce_failed_certificate(error, *again_in, &reports);
+            }
+        }
+    }
+
     fn try_reload(&self) -> Result<Config, Failure> {
         let config = effective(self.args)?;
         let next = certificates(&identities(&config)?)?;
@@ -105,6 +128,7 @@ fn needs_restart(started: &Config, now: &Config) -> Vec<&'static str> {
             started.tls.min_version != now.tls.min_version,
         ),
         ("limits", started.limits != now.limits),
+        ("acme", started.acme != now.acme),
         ("http", started.http != now.http),
         ("metrics", started.metrics != now.metrics),
         ("transport", started.transport != now.transport),

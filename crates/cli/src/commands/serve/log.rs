@@ -1,10 +1,12 @@
 //! Output of a server: its addresses, and a line for each request.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
+use httpdate::fmt_http_date;
 use serde::Serialize;
 use swiftwater::Server;
+use swiftwater_acme::{AcmeError, Certificate};
 
 use super::reports::Reports;
 use crate::exit::{Failure, one_line};
@@ -48,6 +50,17 @@ pub(super) enum Event<'a> {
     ReloadFailed {
         error: String,
     },
+    /// The authority has issued a certificate.
+    CertificateObtained {
+        names: &'a [String],
+        /// Seconds since 1970.
+        not_after: u64,
+    },
+    CertificateFailed {
+        error: String,
+        /// Seconds until the next attempt.
+        again_in: u64,
+    },
 }
 
 impl Event<'_> {
@@ -78,6 +91,38 @@ pub(super) fn announce_failed_reload(failure: &Failure, reports: &Reports) {
     reports.event(&Event::ReloadFailed { error });
 }
 
+/// Reports that the authority has issued a certificate, which is in use now.
+pub(super) fn announce_obtained(certificate: &Certificate, reports: &Reports, json: bool) {
+    let expires = certificate.not_after();
+    let not_after = expires.duration_since(UNIX_EPOCH).unwrap_or_default();
+    reports.event(&Event::CertificateObtained {
+        names: certificate.names(),
+        not_after: not_after.as_secs(),
+    });
+    if json {
+        return;
+    }
+    let (names, date) = (certificate.names().join(", "), fmt_http_date(expires));
+    output::note(&format!("new certificate for {names}, valid until {date}"));
+}
+
+/// Reports that there is no new certificate.
+pub(super) fn announce_failed_certificate(
+    error: &AcmeError,
+    again_in: Duration,
+    reports: &Reports,
+) {
+    let error = one_line(&error.to_string());
+    let minutes = again_in.as_secs().div_ceil(60);
+    output::note(&format!(
+        "no new certificate: {error}; the next attempt is in {minutes} min"
+    ));
+    reports.event(&Event::CertificateFailed {
+        error,
+        again_in: again_in.as_secs(),
+    });
+}
+
 /// Reports by which HTTP versions the server is reached.
 pub(super) fn announce_protocols(
     address: SocketAddr,
@@ -101,7 +146,7 @@ pub(super) fn announce_browser(
     identity: &Identity,
     json: bool,
 ) -> Result<(), Failure> {
-    if json || !identity.development {
+    if json || !identity.development || identity.certificate_path.as_os_str().is_empty() {
         return Ok(());
     }
     let (url, authority) = (url(address), authority(address));
@@ -184,6 +229,9 @@ pub(crate) fn announce(
         });
     }
     output::line(&format!("{what}, port {address}"))?;
+    if identity.certificate_path.as_os_str().is_empty() {
+        return output::line("temporary certificate, until an authority has issued one");
+    }
     if identity.development {
         let made = if identity.created {
             ", created just now"

@@ -25,6 +25,7 @@ pub(super) const LINES_DROPPED: &str = "swiftwater_log_lines_dropped_total";
 const OPEN: &str = "swiftwater_connections_open";
 const ENDED: &str = "swiftwater_connections_ended_total";
 const HANDSHAKES_FAILED: &str = "swiftwater_handshakes_failed_total";
+const CERTIFICATES: &str = "swiftwater_acme_certificates_total";
 const RELOADS: &str = "swiftwater_reloads_total";
 
 /// Where requests for the metrics are answered.
@@ -86,6 +87,10 @@ fn describe() {
     describe_gauge!(OPEN, "Connections at this moment, by transport");
     describe_counter!(ENDED, "Connections that are over, by application protocol");
     describe_counter!(HANDSHAKES_FAILED, "Handshakes that failed, by transport");
+    describe_counter!(
+        CERTIFICATES,
+        "Attempts to get a certificate from the authority, by result"
+    );
     describe_counter!(
         RELOADS,
         "Times that the configuration was read again, by result"
@@ -165,6 +170,12 @@ pub(super) fn count_tcp(end: &ConnectionEnd, shown: &End) {
         }
         _ => counter!(ENDED, "protocol" => shown.protocol.clone()).increment(1),
     }
+}
+
+/// Counts an attempt to get a certificate.
+pub(super) fn count_certificate(worked: bool) {
+    let result = if worked { "obtained" } else { "failed" };
+    counter!(CERTIFICATES, "result" => result).increment(1);
 }
 
 /// Counts a reload.

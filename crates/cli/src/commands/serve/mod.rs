@@ -3,6 +3,8 @@
 //!
 //! - [`args`], [`config`]: flags and configuration.
 //! - `live`: state that changes on SIGHUP: content, reports, certificates.
+//! - `certificates`: of files, and of an authority by ACME.
+//! - `inherited_sockets`: listeners of the service manager.
 //! - `listeners`, `connection_service`, `drain`: sockets, connections, graceful end.
 //! - `content`, `router`, `upstreams`: content for requests; `echo`: WebTransport sessions.
 //! - `reports`, `line_writer`, `access_format`, `connection_log`, `log`, `metrics`, `process_metrics`: logs and
@@ -10,6 +12,7 @@
 //! - `descriptors`: division of file descriptors; `secrets`: state kept for the next process.
 
 mod access_format;
+mod acme_args;
 pub mod args;
 mod certificates;
 pub mod config;
@@ -19,6 +22,7 @@ mod content;
 mod descriptors;
 mod drain;
 mod echo;
+mod inherited_sockets;
 mod line_writer;
 mod listeners;
 mod live;
@@ -38,9 +42,10 @@ use swiftwater_http::web::response_budget::ResponseBudget;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tower::Layer as _;
 
 use self::args::{LogLevel, ServeArgs};
-use self::certificates::{certificates, identities};
+use self::certificates::{Challenges, authority, certificates, identities, maintain};
 use self::config::values::Upstreams;
 use self::config::{Config, effective};
 use self::connection_service::ConnectionService;
@@ -48,6 +53,7 @@ use self::content::{Content, Shared, latest};
 use self::descriptors::Descriptors;
 use self::drain::finish;
 use self::echo::with_echo;
+pub(crate) use self::inherited_sockets::InheritedSockets;
 pub(crate) use self::listeners::bind;
 use self::listeners::{builder, http3, serve_redirections, serve_tcp};
 use self::live::{Live, Reloader};
@@ -74,6 +80,8 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     if args.check_config {
         return check(config, args.json);
     }
+    let challenges = Challenges::default();
+    let authority = authority(&config, &challenges)?;
     let descriptors = Descriptors::obtain(&config, args.config.is_some());
     let shared = Shared::new(&descriptors, &config);
     logging.set_level(config.log.level.map(LogLevel::as_str));
@@ -83,7 +91,9 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     let exporter = exporter(&config).await?;
     let (live, current) = watch::channel(Live::new(&config, &shared, args.json)?);
     let content = latest(current.clone());
-    let (server, listener) = open(&args, &config, &identities, &certificates).await?;
+    let mut sockets = InheritedSockets::take();
+    let opened = open(&args, &config, &identities, &certificates, &mut sockets);
+    let (server, listener) = opened.await?;
     // One budget for HTTP/3 and TCP together.
     let responses = ResponseBudget::new(config.limits.response_memory.get() as usize);
     let over_tcp = |listener| {
@@ -92,7 +102,7 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
             &config,
             descriptors.connections,
             &responses,
-            &certificates,
+            (&certificates, &challenges),
             listener,
             content,
             live,
@@ -100,8 +110,10 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     };
     let tcp = listener.map(over_tcp).transpose()?;
     let port = server.local_addr().port();
-    let (most, now) = (descriptors.connections, current.clone());
-    let redirections = serve_redirections(&config, most, &responses, port, now).await?;
+    let most = descriptors.connections;
+    let plain = content::redirections(&config, port, current.clone())?;
+    let plain = content::boxed(challenges.http.layer(plain));
+    let redirections = serve_redirections(&config, most, &responses, plain, &mut sockets).await?;
     if let Some(redirections) = &redirections {
         announce_redirections(redirections.local_addr(), args.json)?;
     }
@@ -120,6 +132,7 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     let mut connections = JoinSet::new();
     tokio::select! {
         () = accept(&server, &service, &mut connections, reloads, &reloader) => {}
+        () = maintain(authority.as_ref(), |progress| reloader.on_progress(&progress)) => {}
         stopped = stops.next() => stopped?,
     }
     server.endpoint().set_server_config(None);
@@ -158,12 +171,13 @@ async fn open(
     config: &Config,
     identities: &[Identity],
     certificates: &Arc<Certificates>,
+    sockets: &mut InheritedSockets,
 ) -> Result<(Server, Option<TcpListener>), Failure> {
     let mut builder = builder(args, config, &identities[0], certificates);
     if let Some(secrets) = secrets::kept(config)? {
         builder = builder.secrets(secrets);
     }
-    let (server, listener) = bind(&builder, config.listen, !config.tcp).await?;
+    let (server, listener) = bind(&builder, config.listen, !config.tcp, sockets).await?;
     announce_all(&server, identities, config, args.json)?;
     Ok((server, listener))
 }

@@ -15,6 +15,13 @@ pub fn effective(args: &ServeArgs) -> Result<Config, Failure> {
         None => Config::default(),
     };
     apply(&mut config, args);
+    let flags = args.acme.is_used().then_some(config.acme.as_ref());
+    if let Some(problem) = flags
+        .flatten()
+        .and_then(|acme| acme.get_ref().problem(&config))
+    {
+        return Err(Failure::new(Exit::Usage, format_args!("ACME: {problem}")));
+    }
     if config.sites.is_empty() {
         return Err(Failure::new(
             Exit::Usage,
@@ -55,6 +62,9 @@ fn apply(config: &mut Config, args: &ServeArgs) {
     }
     if identity.state_dir.is_some() {
         config.tls.state_dir.clone_from(&identity.state_dir);
+    }
+    if let Some(acme) = args.acme.config() {
+        config.acme = Some(Spanned::new(0..0, acme));
     }
     set(&mut config.tls.min_version, args.min_tls);
     apply_limits(config, args);

@@ -2,10 +2,12 @@
 //!
 //! - this module: its parts, their defaults and meanings.
 //! - [`values`]: values that are checked as they are read.
+//! - [`acme`]: a certificate from an authority.
 //! - [`tunnels`]: routes that proxy UDP and TCP.
 //! - `read`: reads and validates a file, errors with their line.
 //! - `flags`: overrides by flags.
 
+pub mod acme;
 mod flags;
 mod read;
 pub mod tunnels;
@@ -19,6 +21,7 @@ use swiftwater::quic::UsedTokens;
 use swiftwater_http::web::response_budget::ResponseBudget;
 use toml::Spanned;
 
+use acme::Acme;
 pub use flags::effective;
 pub use read::{ConfigError, parse, read};
 use tunnels::Tunnels;
@@ -58,6 +61,9 @@ pub struct Config {
     /// all. Default: a development certificate.
     #[serde(rename = "certificate", skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<CertificateFiles>,
+    /// A certificate that the server gets by itself; it comes after those of files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acme: Option<Spanned<Acme>>,
     /// TLS.
     pub tls: Tls,
     /// Limits on clients.
@@ -87,6 +93,7 @@ impl Default for Config {
             grace: Period::seconds(30),
             compression: true,
             certificates: Vec::new(),
+            acme: None,
             tls: Tls::default(),
             limits: Limits::default(),
             log: Log::default(),

@@ -94,6 +94,11 @@ fn line_of(text: &str, offset: usize) -> usize {
 
 /// Errors that concern more than one value.
 fn check(config: &Config) -> Result<(), Fault> {
+    if let Some(acme) = &config.acme
+        && let Some(problem) = acme.get_ref().problem(config)
+    {
+        return Err(Fault::at(acme, problem));
+    }
     let mut hosts = BTreeSet::new();
     let mut has_default = false;
     for site in &config.sites {
@@ -209,6 +214,11 @@ fn resolve(config: &mut Config, directory: &Path) {
     for files in &mut config.certificates {
         place(&mut files.cert);
         place(&mut files.key);
+    }
+    if let Some(acme) = &mut config.acme {
+        let acme = acme.get_mut();
+        acme.ca.iter_mut().for_each(place);
+        acme.external_key.iter_mut().for_each(place);
     }
     let Config {
         tls,
