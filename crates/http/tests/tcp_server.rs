@@ -317,3 +317,23 @@ async fn a_broken_response_is_seen_as_broken() {
         assert!(in_time(response.into_body().collect()).await.is_err());
     }
 }
+
+#[tokio::test]
+async fn a_connection_made_before_draining_gets_its_first_answer() {
+    let server = plain(service_fn(describe), TcpLimits::default()).await;
+    let mut speaks = TcpStream::connect(server.local_addr()).await.unwrap();
+    let mut silent = TcpStream::connect(server.local_addr()).await.unwrap();
+    until(|| server.connections() == 2).await;
+    let draining = tokio::spawn(server.drain(peers::TIME_LIMIT));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let request = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    speaks.write_all(request).await.unwrap();
+    let mut answer = String::new();
+    in_time(speaks.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    // It ends the wait for one that says nothing, too.
+    let mut nothing = String::new();
+    in_time(silent.read_to_string(&mut nothing)).await.unwrap();
+    assert_eq!(nothing, "");
+    assert_eq!(in_time(draining).await.unwrap(), Drained { cut: 0 });
+}

@@ -14,7 +14,7 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::activity::{Activity, Expiry};
@@ -32,6 +32,13 @@ use crate::web::service::WebService;
 
 /// hyper's smallest buffer for the head of a request.
 const MIN_HEADER_BUFFER: usize = 8192;
+
+/// How long a new connection may take for its first request once the server drains: a client that has connected just
+/// before gets an answer.
+const FIRST_REQUEST: Duration = Duration::from_secs(1);
+
+/// Time between two looks for that request.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Why a connection did not end normally.
 #[derive(Debug, Error)]
@@ -199,7 +206,7 @@ where
                 break;
             }
             never = streams.run() => match never {},
-            _ = draining.wait_for(|draining| *draining), if !drained => {
+            () = drain(&mut draining, record), if !drained => {
                 drained = true;
                 connection.as_mut().graceful_shutdown();
             }
@@ -220,6 +227,16 @@ where
     tokio::select! {
         () = streams.finish() => Ok(()),
         _ = activity.expired() => Err(ConnectionError::Stalled),
+    }
+}
+
+/// Ends when the connection has to end because the server drains, but not before its first request.
+async fn drain(draining: &mut watch::Receiver<bool>, record: &Record) {
+    // An error means that the server is gone.
+    let _ = draining.wait_for(|draining| *draining).await;
+    let deadline = record.begin + FIRST_REQUEST;
+    while record.activity.requests() == 0 && Instant::now() < deadline {
+        sleep(LOOK).await;
     }
 }
 
