@@ -554,7 +554,7 @@ fn install_member(
             network.install(ends.receiver, viewer.stop(stop));
         }
         // There are no members of this kind.
-        App::Poisson { .. } | App::Session(_) => {}
+        App::Poisson { .. } | App::Session(_) | App::Web(_) => {}
     }
     Ok(())
 }
