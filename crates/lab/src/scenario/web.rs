@@ -172,7 +172,10 @@ fn read_policer(row: &Reader<'_>) -> Read<Policer> {
 }
 
 fn read_bytes(row: &Reader<'_>) -> Read<Option<u64>> {
-    let expected = "write bytes, at most 1 GiB: 30000, \"30kB\"";
+    if matches!(row.string("bytes"), Ok(Some("mixed"))) {
+        return Ok(None);
+    }
+    let expected = "write bytes, at most 1 GiB (30000, \"30kB\"), or \"mixed\"";
     let bytes = row.parse("bytes", |text| match text.parse() {
         Ok(Buffer::Bytes(bytes)) => Ok(bytes.get()),
         _ => Err(ParseError::new("size", text, expected)),

@@ -154,7 +154,7 @@ impl WebServer {
     /// ([`HostConfig::server`](crate::HostConfig), [`Network::set_tcp_server`](crate::Network::set_tcp_server)).
     pub fn new(tcp: HttpsConfig) -> Self {
         Self {
-            quic: Responder::new(),
+            quic: Responder::in_order(),
             tcp: HttpsServer::new(tcp),
         }
     }
