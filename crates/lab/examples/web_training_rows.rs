@@ -24,14 +24,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let every: usize = arguments.next().map_or(Ok(8), |text| text.parse())?;
     let library = Library::embedded();
     let experiment = library.load(name, &LoadOptions::default())?;
-    let axes: Vec<&str> = experiment.axes.iter().map(|axis| axis.name.as_str()).collect();
+    let axes: Vec<&str> = experiment
+        .axes
+        .iter()
+        .map(|axis| axis.name.as_str())
+        .collect();
     let [conditions @ .., "strategy"] = axes.as_slice() else {
         return Err("the last axis of the scenario is to be `strategy`".into());
     };
     let mut out = BufWriter::new(File::create(path)?);
     let features = Feature::ALL.map(Feature::name).join(",");
     let conditions = conditions.join(",");
-    writeln!(out, "cell,{conditions},seed,in_use,tcp_ms,quic_ms,{features},bandwidth_mbps")?;
+    writeln!(
+        out,
+        "cell,{conditions},seed,in_use,tcp_ms,quic_ms,{features},bandwidth_mbps"
+    )?;
     for (cell, cases) in experiment.cases.chunks(2).enumerate() {
         let mut rows = Vec::new();
         let mut sums = [0.0; 2];

@@ -15,6 +15,7 @@ pub(super) const KEYS: &[&str] = &[
     "models",
     "experiment_size",
     "score_threshold",
+    "stall_factor",
     "policer",
     "walk",
     "requests",
@@ -43,6 +44,8 @@ pub struct WebSpec {
     pub experiment_size: Option<u64>,
     /// Movement of the score that starts an experiment; `None` is the selector's default.
     pub score_threshold: Option<f64>,
+    /// Mean times to first byte after which a request on QUIC also goes over TCP; `None` is the selector's default.
+    pub stall_factor: Option<f64>,
     /// What the network does to QUIC only.
     pub policer: Policer,
     /// The link walks at random over a grid of conditions, with this time at each; `None`: it is as its
@@ -93,16 +96,15 @@ pub enum Policer {
 
 /// The boundary of the strawman: a logistic regression over the same rows as the models (`training/`).
 const STRAWMAN: Boundary = Boundary {
-    bias: 0.0,
-    rtt: 0.0,
-    bandwidth: 0.0,
-    loss: 0.0,
+    bias: -0.48340,
+    rtt: 0.00265,
+    bandwidth: -0.00022,
+    loss: -2.02227,
 };
 
 fn strategies() -> Vec<(&'static str, WebChoice)> {
     let v2 = |trigger, rollback| Strategy::WiseV2 { trigger, rollback };
     let named = [
-        ("race", Strategy::Race),
         ("strawman", Strategy::Strawman(STRAWMAN)),
         ("wise1", Strategy::wise_v1()),
         ("wise1-no-rollback", Strategy::WiseV1 { rollback: false }),
@@ -135,6 +137,7 @@ pub(super) fn read(row: &Reader<'_>) -> Read<WebSpec> {
         models: row.word("models", &models)?.unwrap_or(WebModels::Shipped),
         experiment_size: row.whole("experiment_size", 2..=4)?,
         score_threshold: row.number("score_threshold", 0.01..=1.0)?,
+        stall_factor: row.number("stall_factor", 1.0..=50.0)?,
         policer: read_policer(row)?,
         walk: row.duration("walk", shortest..=LONGEST)?,
         requests: row.number("requests", 1.0..=1000.0)?.unwrap_or(REQUESTS),

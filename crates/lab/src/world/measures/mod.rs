@@ -153,6 +153,7 @@
 //! | `switches`, `switch_share` | changes of the protocol that an experiment, a model, a boundary or a belief made; the same / requests |
 //! | `switch_gain_share` | switches after which the mean of 10 s was less than that of 10 s before / switches with requests in both |
 //! | `rollbacks` | switches that were undone |
+//! | `failovers`, `blocks` | times that a protocol was left because requests failed or were overtaken in a row, and times that QUIC was not used for a while because of that |
 //!
 //! # Links towards higher routers: `link.measure`
 //!

@@ -71,6 +71,12 @@ pub(super) const WEB: &[Column<GroupFacts>] = &[
         ratio(gains as f64, changes.len() as f64)
     }),
     ("rollbacks", |group| {
-        Some(group.web.as_ref()?.rollbacks as f64)
+        Some(group.web.as_ref()?.stats.rollbacks as f64)
+    }),
+    ("failovers", |group| {
+        Some(group.web.as_ref()?.stats.failovers as f64)
+    }),
+    ("blocks", |group| {
+        Some(group.web.as_ref()?.stats.blocks as f64)
     }),
 ];

@@ -36,6 +36,9 @@ const FIRST: u64 = 4;
 const HEDGE: u64 = 0;
 const GIVE_UP: u64 = 1;
 
+/// Of the arms h2 and h3.
+const ONLY_TCP: u32 = 1;
+
 const NETWORK: NetworkId = NetworkId(1);
 
 /// One sending of a request.
@@ -74,6 +77,8 @@ pub(super) struct Browser {
     next: u64,
     quic_ready: Option<Instant>,
     quic_broken: Option<Instant>,
+    /// TCP answered while QUIC was connecting, which it still is.
+    quic_overtaken: bool,
     tcp_begun: Instant,
     tcp_rtt: Option<Duration>,
     tcp_ready: Option<Instant>,
@@ -125,6 +130,7 @@ impl Browser {
             next: 0,
             quic_ready: None,
             quic_broken: None,
+            quic_overtaken: false,
             tcp_begun: Instant::ZERO,
             tcp_rtt: None,
             tcp_ready: None,
@@ -142,7 +148,7 @@ impl Browser {
     /// What was visited.
     pub(super) fn visit(&self) -> Visit {
         Visit {
-            rollbacks: self.selector.0.stats().rollbacks,
+            stats: self.selector.0.stats(),
             ..self.visit.clone()
         }
     }
@@ -174,7 +180,10 @@ impl Browser {
             return;
         };
         let now = host.now();
-        let request = RequestDescription::new(NETWORK, origin());
+        let mut request = RequestDescription::new(NETWORK, origin());
+        if self.quic_overtaken {
+            request.available = ONLY_TCP;
+        }
         let decision = self.selector.0.decide(now, &request);
         let id = self.next;
         self.next += 1;
@@ -281,11 +290,15 @@ impl Browser {
             return;
         };
         let exchange = |attempt: &Attempt| self.client.exchange(attempt.number);
-        let complete = open.attempts.iter().find(|attempt| {
-            exchange(attempt).is_some_and(|exchange| exchange.finish.is_some())
+        // The response that begins first is used, as in the HTTP client.
+        let begun = open.attempts.iter().filter_map(|attempt| {
+            let exchange = exchange(attempt).filter(|it| it.failed.is_none())?;
+            Some((exchange.first_byte?, exchange.finish.is_some(), *attempt))
         });
-        if let Some(attempt) = complete.copied() {
-            self.complete(host, id, attempt);
+        if let Some((_, is_complete, attempt)) = begun.min_by_key(|(first_byte, ..)| *first_byte) {
+            if is_complete {
+                self.complete(host, id, attempt);
+            }
             return;
         }
         let is_lost = |attempt: &Attempt| exchange(attempt).is_none_or(|it| it.failed.is_some());
@@ -296,9 +309,6 @@ impl Browser {
         if tcp {
             self.finish(host, id, Err(Failure::Lost));
         } else {
-            if self.quic_ready.is_none() {
-                self.quic_broken = Some(host.now() + BROKEN);
-            }
             self.attempt(host, id, Protocol::Tcp);
         }
     }
@@ -351,13 +361,10 @@ impl Browser {
             },
             _ => decided,
         };
-        let selector = &mut self.selector.0;
-        let is_fixed = matches!(selector.config().strategy, Strategy::Fixed(_));
+        let is_fixed = matches!(self.selector.0.config().strategy, Strategy::Fixed(_));
         let tried_quic = open.attempts.iter().any(|it| it.protocol == Protocol::Quic);
         let by_tcp = matches!(&result, Ok((Protocol::Tcp, _)));
-        if by_tcp && tried_quic && self.quic_ready.is_none() && !is_fixed {
-            selector.on_quic_blocked(now, NETWORK, origin());
-        }
+        self.quic_overtaken |= by_tcp && tried_quic && self.quic_ready.is_none() && !is_fixed;
         self.visit.requests.push(Visited {
             at: open.at,
             duration: now.saturating_since(open.at),
@@ -433,8 +440,17 @@ impl Application for Browser {
             let selector = &mut self.selector.0;
             selector.on_connection(host.now(), NETWORK, origin(), &Arm::h3());
         }
+        let is_lost = is_present && self.client.quic().handle().is_none();
+        if is_lost && self.quic_ready.is_none() {
+            self.quic_broken = Some(host.now() + BROKEN);
+            let selector = &mut self.selector.0;
+            selector.on_quic_blocked(host.now(), NETWORK, origin());
+        }
+        if connected || is_lost {
+            self.quic_overtaken = false;
+        }
         self.collect(host);
-        if self.client.quic().handle().is_none() {
+        if is_lost {
             self.quic_ready = None;
         }
     }

@@ -91,13 +91,19 @@ pub fn web_features(setup: &Setup, seed: u64) -> Result<(Vec<FeatureRow>, f64), 
 fn selector(spec: &WebSpec, strategy: &Strategy, seed: u64) -> Result<Selector, RunError> {
     let mut config = Config::new(vec![Arm::h2(), Arm::h3()], strategy.clone());
     let changes = [
-        ("experiment_size", spec.experiment_size.map(|size| size as f64)),
+        (
+            "experiment_size",
+            spec.experiment_size.map(|size| size as f64),
+        ),
         ("score_threshold", spec.score_threshold),
+        ("stall_factor", spec.stall_factor),
     ];
     for (name, value) in changes {
         if let Some(value) = value {
             let set = config.parameters.set(name, value);
-            set.map_err(|_| RunError::out_of_range("a parameter of the selector", "see its table"))?;
+            set.map_err(|_| {
+                RunError::out_of_range("a parameter of the selector", "see its table")
+            })?;
         }
     }
     let selector = Selector::new(config, models(spec.models)?, seed);
@@ -159,7 +165,11 @@ fn browse(
     network.add_interface(user, ([10, 0, 0, 1], 49_152).into(), up, down)?;
     network.add_interface(server, remote, down, up)?;
     policer::install(&mut network, [up, down], spec.policer, spec.tcp_delay);
-    let https = HttpsConfig::default();
+    // The default of HTTP/3 and HTTP/2 (RFC 9218).
+    let https = HttpsConfig {
+        in_order: true,
+        ..HttpsConfig::default()
+    };
     network.set_tcp_server(server, Some(https.tcp.clone()));
     network.install(server, WebServer::new(https.clone()));
     let quic = ClientConfig {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use swiftwater_select::{EventKind, Features, SwitchCause, Transport};
+use swiftwater_select::{EventKind, Features, Stats, SwitchCause, Transport};
 use swiftwater_units::Instant;
 
 /// A request that is complete or has failed.
@@ -38,8 +38,8 @@ pub(in crate::world) struct Visit {
     /// In order of their end.
     pub(in crate::world) requests: Vec<Visited>,
     pub(in crate::world) events: Vec<(Instant, EventKind)>,
-    /// Undone switches.
-    pub(in crate::world) rollbacks: u64,
+    /// The selector's counters at the end.
+    pub(in crate::world) stats: Stats,
     /// Only of fixed protocols.
     pub(in crate::world) rows: Vec<FeatureRow>,
 }
