@@ -73,7 +73,7 @@ def others():
     from sklearn.tree import DecisionTreeClassifier
 
     def complete(*steps):
-        fill = SimpleImputer(strategy="constant", fill_value=-1.0)
+        fill = SimpleImputer(strategy="constant", fill_value=-1.0, keep_empty_features=True)
         return make_pipeline(fill, *steps)
 
     return {

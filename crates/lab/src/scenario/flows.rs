@@ -127,12 +127,16 @@ fn check_sessions(rows: &[Reader<'_>], flows: &[FlowSpec], world: &World<'_>) ->
     if is_alone && session.enter < session.exit {
         return Ok(());
     }
+    let what = match session.app {
+        App::Web(_) => "browsing user",
+        _ => "session",
+    };
     let is_session = |row: &&Reader<'_>| matches!(row.string("app"), Ok(Some("session" | "web")));
     let line = rows.iter().find(is_session).map_or(1, Reader::line);
     Err(Fault::new(
         line,
         format!(
-            "a session or browsing in a case of {} groups of flows and {} links",
+            "a {what} in a case of {} groups of flows and {} links",
             flows.len(),
             world.links.len()
         ),

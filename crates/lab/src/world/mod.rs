@@ -2,8 +2,8 @@
 //!
 //! - [`measures`](mod@measures): the measures and their definitions.
 //! - The rest is private: routers, links and hosts (`topology`), the transport's settings (`transport`), live video (`video`,
-//!   and `session` with a driver of its own), video on demand (`streaming`), browsing (`web`, with a network of its own), the applications of a group of flows (`group`, `arrivals`), the sampling times
-//!   of a run (`run`), the sampled data (`sampling`) and the observed events (`recovery_log`).
+//!   and `session` with a driver of its own), video on demand (`streaming`), browsing (`web`, with a network of its own),
+//!   the applications of a group of flows (`group`, `arrivals`), the sampling times of a run (`run`), the sampled data (`sampling`) and the observed events (`recovery_log`).
 //!
 //! A run is only observed: sampling and recording never change which packets are sent.
 
