@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+use std::fmt::Write as _;
+
 use sha2::{Digest, Sha256};
 use swiftwater_select::{Feature, Features, Model, Models};
 
@@ -41,7 +43,10 @@ fn shipped_models_are_those_of_the_manifest() {
     for (name, file) in [("tcp", TCP), ("quic", QUIC)] {
         let entry = &manifest["models"][name];
         let digest = Sha256::digest(file);
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = digest.iter().fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        });
         assert_eq!(entry["sha256"], hex, "{name}");
         let inputs = Model::read(file).unwrap().inputs().to_vec();
         let names: Vec<&str> = inputs.iter().map(|feature| feature.name()).collect();

@@ -53,7 +53,7 @@ pub(super) fn run(
             let fixed = |arm| browse(setup, flow, spec, &Strategy::Fixed(arm), seed);
             let ((tcp, first), (quic, second)) = (fixed(Arm::h2())?, fixed(Arm::h3())?);
             let step = spec.walk.unwrap_or(Duration::MAX);
-            (Visit::better(tcp, quic, step), first + second)
+            (Visit::better(&tcp, &quic, step), first + second)
         }
     };
     let facts = RunFacts {

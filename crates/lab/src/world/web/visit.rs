@@ -57,11 +57,16 @@ impl Visit {
     /// from 10 s before to 10 s after it, if there were requests in both.
     pub(in crate::world) fn switches(&self) -> Vec<Option<f64>> {
         let chosen = |kind: &EventKind| {
-            let EventKind::Switched { cause, .. } = kind else {
-                return false;
-            };
-            use SwitchCause::{Belief, Boundary, Experiment, Model};
-            matches!(cause, Belief | Boundary | Experiment | Model)
+            matches!(
+                kind,
+                EventKind::Switched {
+                    cause: SwitchCause::Belief
+                        | SwitchCause::Boundary
+                        | SwitchCause::Experiment
+                        | SwitchCause::Model,
+                    ..
+                }
+            )
         };
         let switches = self.events.iter().filter(|(_, kind)| chosen(kind));
         switches.map(|(at, _)| self.change_at(*at)).collect()
@@ -81,7 +86,7 @@ impl Visit {
     }
 
     /// Of each condition the requests of the visit with the lesser mean. Conditions change every `step`.
-    pub(super) fn better(one: Self, other: Self, step: Duration) -> Self {
+    pub(super) fn better(one: &Self, other: &Self, step: Duration) -> Self {
         let place = |request: &Visited| {
             let at = request.at - Instant::ZERO;
             at.as_nanos() / step.as_nanos().max(1)
@@ -89,11 +94,11 @@ impl Visit {
         let last = one.requests.iter().chain(&other.requests).map(place).max();
         let mut requests = Vec::new();
         for condition in 0..=last.unwrap_or_default() {
-            let means = [&one, &other].map(|visit| visit.mean_ms(|it| place(it) == condition));
+            let means = [one, other].map(|visit| visit.mean_ms(|it| place(it) == condition));
             let chosen = match means {
-                [Some(first), Some(second)] if second < first => &other,
-                [None, Some(_)] => &other,
-                _ => &one,
+                [Some(first), Some(second)] if second < first => other,
+                [None, Some(_)] => other,
+                _ => one,
             };
             let own = chosen.requests.iter().filter(|it| place(it) == condition);
             requests.extend(own.copied());
