@@ -36,6 +36,13 @@ fn prediction(c: &mut Criterion) {
     c.bench_function("prediction, 100 trees of depth 7", |b| {
         b.iter(|| model.predict(black_box(next.next().unwrap())));
     });
+    let shipped = Models::shipped().unwrap();
+    for (name, model) in [("TCP", shipped.tcp), ("QUIC", shipped.quic)] {
+        let model = model.unwrap();
+        c.bench_function(&format!("prediction, the crate's model for {name}"), |b| {
+            b.iter(|| model.predict(black_box(next.next().unwrap())));
+        });
+    }
     c.bench_function("reading that model as JSON", |b| {
         b.iter(|| Model::read(black_box(file.as_bytes())).unwrap());
     });

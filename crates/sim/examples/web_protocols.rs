@@ -4,7 +4,7 @@
 //! cargo run --release -p swiftwater-sim --example web_protocols -- [REPEATS]
 //! ```
 //!
-//! Each repeat is a new connection with a burst of six requests of 30 kB each, and a second burst on it
+//! Responses are sent in the order of their requests over both. Each repeat is a new connection with a burst of six requests of 30 kB each, and a second burst on it
 //! two seconds later.
 
 use std::error::Error;
@@ -115,7 +115,10 @@ fn run(
     let remote = SocketAddr::from(([10, 0, 0, 2], 443));
     network.add_interface(client, ([10, 0, 0, 1], 49_152).into(), up, down)?;
     network.add_interface(server, remote, down, up)?;
-    let https = HttpsConfig::default();
+    let https = HttpsConfig {
+        in_order: true,
+        ..HttpsConfig::default()
+    };
     network.set_tcp_server(server, Some(https.tcp.clone()));
     network.install(server, WebServer::new(https.clone()));
     let quic = ClientConfig {

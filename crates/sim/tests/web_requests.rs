@@ -354,3 +354,43 @@ fn requests_fail_when_their_connection_is_ended() {
         assert_eq!(exchange.finish, None);
     }
 }
+
+/// When three responses of 60 kB at 4 Mbit/s are complete, ms after the first one.
+fn ends_of_three(protocol: Protocol, in_order: bool) -> Vec<u64> {
+    let https = HttpsConfig {
+        in_order,
+        ..https()
+    };
+    let link = LinkConfig::default()
+        .rate(Bandwidth::from_mbps(4))
+        .delay(ms(10));
+    let request = WebRequest {
+        at: Instant::ZERO,
+        protocol,
+        request_len: 0,
+        response_len: 60_000,
+    };
+    let exchanges = World::new(1, link, &https, vec![request; 3]).run(5_000);
+    let ends: Vec<Instant> = exchanges.iter().map(|each| each.finish.unwrap()).collect();
+    ends.iter()
+        .map(|end| end.saturating_since(ends[0]).as_millis() as u64)
+        .collect()
+}
+
+#[test]
+fn responses_are_sent_in_order_or_take_turns() {
+    // Each needs 120 ms of the link.
+    for protocol in [Protocol::Quic, Protocol::Tcp] {
+        let in_order = ends_of_three(protocol, true);
+        assert!(
+            (100..150).contains(&in_order[1]),
+            "{protocol:?}: {in_order:?}"
+        );
+        assert!(
+            (200..300).contains(&in_order[2]),
+            "{protocol:?}: {in_order:?}"
+        );
+        let in_turns = ends_of_three(protocol, false);
+        assert!(in_turns[2] < 100, "{protocol:?}: {in_turns:?}");
+    }
+}

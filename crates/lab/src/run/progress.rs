@@ -60,6 +60,8 @@ fn offered_bits(flow: &FlowSpec, seconds: f64) -> f64 {
             let rate = source.mean_rate().unwrap_or(UNKNOWN_VIDEO);
             rate.as_bps() as f64 * seconds * count
         }
+        // Pages of 310 kB, one in five seconds.
+        App::Web(_) => 5e5 * seconds * count,
         App::ChunkedVideo(spec) => {
             let top = spec.ladder.rate(spec.ladder.top());
             top.as_bps() as f64 * seconds * count

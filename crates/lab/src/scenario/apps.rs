@@ -14,7 +14,7 @@ use super::reader::{LONGEST, Reader};
 use super::setup::{App, SizeDistribution, Spread};
 use super::tree::Value;
 use super::{session, sizes};
-use super::{streaming, video};
+use super::{streaming, video, web};
 
 /// Most bytes of one transfer, 1 PB.
 const MAX_BYTES: u64 = 1_000_000_000_000_000;
@@ -34,7 +34,7 @@ pub(super) struct Place<'a> {
 type ReadApp = fn(&Reader<'_>, &Place<'_>) -> Read<App>;
 
 /// The applications: name, keys, parser.
-const APPS: [(&str, &[&str], ReadApp); 11] = [
+const APPS: [(&str, &[&str], ReadApp); 12] = [
     ("bulk", &[], |_, _| Ok(App::Bulk)),
     ("transfer", &["bytes"], transfer),
     ("requests", &["bytes", "pause"], requests),
@@ -61,6 +61,9 @@ const APPS: [(&str, &[&str], ReadApp); 11] = [
     }),
     ("short-video", streaming::SHORT_KEYS, |row, _| {
         streaming::read_short(row).map(App::ShortVideo)
+    }),
+    ("web", web::KEYS, |row, _| {
+        web::read(row).map(|spec| App::Web(Box::new(spec)))
     }),
 ];
 

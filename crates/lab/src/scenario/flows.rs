@@ -116,11 +116,11 @@ pub(super) fn read(rows: &[Reader<'_>], world: &World<'_>) -> Read<Vec<FlowSpec>
     Ok(flows)
 }
 
-/// A session runs alone, over one link.
+/// A session or a browsing user runs alone, over one link.
 fn check_sessions(rows: &[Reader<'_>], flows: &[FlowSpec], world: &World<'_>) -> Read<()> {
     let mut sessions = flows
         .iter()
-        .filter(|flow| matches!(flow.app, App::Session(_)));
+        .filter(|flow| matches!(flow.app, App::Session(_) | App::Web(_)));
     let Some(session) = sessions.next() else {
         return Ok(());
     };
@@ -128,12 +128,16 @@ fn check_sessions(rows: &[Reader<'_>], flows: &[FlowSpec], world: &World<'_>) ->
     if is_alone && session.enter < session.exit {
         return Ok(());
     }
-    let is_session = |row: &&Reader<'_>| matches!(row.string("app"), Ok(Some("session")));
+    let what = match session.app {
+        App::Web(_) => "browsing user",
+        _ => "session",
+    };
+    let is_session = |row: &&Reader<'_>| matches!(row.string("app"), Ok(Some("session" | "web")));
     let line = rows.iter().find(is_session).map_or(1, Reader::line);
     Err(Fault::new(
         line,
         format!(
-            "a session in a case of {} groups of flows and {} links",
+            "a {what} in a case of {} groups of flows and {} links",
             flows.len(),
             world.links.len()
         ),

@@ -41,6 +41,7 @@ mod tables;
 mod traces;
 mod tree;
 mod video;
+mod web;
 
 use serde::Serialize;
 
@@ -60,6 +61,7 @@ pub use streaming::{ChunkedVideoSpec, ShortVideoSpec};
 pub use summary_table::{SummaryTable, TableColumn};
 pub use traces::UsedTrace;
 pub use video::{VideoMode, VideoSpec};
+pub use web::{Policer, WebChoice, WebModels, WebSpec};
 
 /// An experiment, complete and checked.
 #[derive(Clone, Debug)]

@@ -22,6 +22,7 @@ use thiserror::Error;
 use super::session::SessionSetup;
 use super::streaming::{ChunkedVideoSpec, ShortVideoSpec};
 use super::video::VideoSpec;
+use super::web::WebSpec;
 
 /// All parameters of one run except its seed.
 #[derive(Clone, Debug)]
@@ -285,6 +286,9 @@ pub enum App {
     /// Live video over datagrams, with a loss protection scheme. It is the only flow, from router 0
     /// over the only link, without hosts and access links.
     Session(SessionSetup),
+    /// A user who browses over QUIC and TCP, as a selector of protocols decides. It is the only flow, over the only
+    /// link, in whose direction responses go, without access links.
+    Web(Box<WebSpec>),
 }
 
 /// A fixed or random duration.

@@ -122,7 +122,7 @@ pub(super) fn install(
             network.install(ends.receiver, viewer.stop(stop).migrate(ends.local));
         }
         // There are no members of this kind.
-        App::Poisson { .. } | App::Session(_) => {}
+        App::Poisson { .. } | App::Session(_) | App::Web(_) => {}
     }
     Ok(())
 }

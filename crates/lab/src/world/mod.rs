@@ -2,8 +2,8 @@
 //!
 //! - [`measures`](mod@measures): the measures and their definitions.
 //! - The rest is private: routers, links and hosts (`topology`), the transport's settings (`transport`), live video (`video`,
-//!   and `session` with a driver of its own), video on demand (`streaming`), the applications of a group of flows (`group`, `arrivals`), the sampling times
-//!   of a run (`run`), the sampled data (`sampling`) and the observed events (`recovery_log`).
+//!   and `session` with a driver of its own), video on demand (`streaming`), browsing (`web`, with a network of its own),
+//!   the applications of a group of flows (`group`, `arrivals`), the sampling times of a run (`run`), the sampled data (`sampling`) and the observed events (`recovery_log`).
 //!
 //! A run is only observed: sampling and recording never change which packets are sent.
 
@@ -22,6 +22,7 @@ mod streaming;
 mod topology;
 mod transport;
 mod video;
+mod web;
 
 use swiftwater_media::apps::SimulateError;
 use swiftwater_media::protection::UnknownPolicy;
@@ -32,6 +33,7 @@ use thiserror::Error;
 
 pub(crate) use group::Group;
 pub(crate) use measures::is_time_of_an_event;
+pub use web::{FeatureRow, LOSSES_PER_MILLE, RATES_KBPS, RTTS_MS, web_features};
 
 use crate::record::{Sample, Series};
 use crate::scenario::Setup;
@@ -93,8 +95,11 @@ pub fn measures(setup: &Setup) -> Vec<String> {
 ///
 /// The run ends within 10 ms of the time at which it may end early ([`Setup::duration`]).
 pub fn simulate(setup: &Setup, seed: u64) -> Result<RunOutcome, RunError> {
-    match session::of(setup) {
-        Some(session) => session::run(setup, session, seed),
+    if let Some(session) = session::of(setup) {
+        return session::run(setup, session, seed);
+    }
+    match web::of(setup) {
+        Some(browsing) => web::run(setup, browsing, seed),
         None => Ok(run::Run::new(setup, seed)?.finish()),
     }
 }

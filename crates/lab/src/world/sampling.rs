@@ -108,6 +108,7 @@ impl GroupMeter {
             video: group.video(network, (begin, end), &totals),
             streaming: group.streaming(network),
             session: None,
+            web: None,
             stall_after: match group.spec.app {
                 App::Live { stall_after, .. } => stall_after,
                 _ => Duration::ZERO,

@@ -160,6 +160,15 @@ impl Models {
         Self::default()
     }
 
+    /// The models of this crate, trained on the requests of simulated users (docs/select-model.md). An error means
+    /// that the crate's files are damaged.
+    pub fn shipped() -> Result<Self, ModelError> {
+        Self::read(
+            include_bytes!("../../models/tcp.ubj"),
+            include_bytes!("../../models/quic.ubj"),
+        )
+    }
+
     /// Models from two files.
     pub fn read(tcp: &[u8], quic: &[u8]) -> Result<Self, ModelError> {
         Ok(Self {

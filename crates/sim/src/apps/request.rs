@@ -7,13 +7,16 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use swiftwater_quic::{ClientConfig, ConnectionHandle, Event, ReadOutcome, StreamEvent};
+use swiftwater_quic::{ClientConfig, ConnectionHandle, Event, Priority, ReadOutcome, StreamEvent};
 use swiftwater_units::{Dir, Instant, StreamId};
 
 use super::stream::{Sink, Source};
 use crate::application::{Application, HostContext};
 use crate::cipher::SERVER_NAME;
 use crate::pattern::Pattern;
+
+/// Urgency of a response for which the client has none (RFC 9218, section 4.1).
+const HTTP_URGENCY: u8 = 3;
 
 /// Length of a request's header.
 const HEAD_LEN: usize = 16;
@@ -365,12 +368,23 @@ pub struct Responder {
     requests: BTreeMap<(ConnectionHandle, StreamId), Request>,
     answered: u64,
     damaged: u64,
+    /// Of responses.
+    priority: Priority,
 }
 
 impl Responder {
-    /// A responder.
+    /// A responder whose responses take turns, a packet each.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A responder that sends responses one after the other, in the order of their requests, as HTTP/3 does unless
+    /// the client asks for something else (RFC 9218, section 4: urgency 3, not incremental).
+    pub fn in_order() -> Self {
+        Self {
+            priority: Priority::new(HTTP_URGENCY, false),
+            ..Self::default()
+        }
     }
 
     /// Requests answered so far; responses may be in flight.
@@ -408,6 +422,8 @@ impl Responder {
             return;
         };
         if !body.is_finished() {
+            // Only of a stream that is gone is it an error.
+            let _ = connection.send_stream(id).set_priority(self.priority);
             if body.drain(connection, id).is_err() {
                 self.requests.remove(&(handle, id));
                 return;

@@ -154,7 +154,11 @@ impl WebServer {
     /// ([`HostConfig::server`](crate::HostConfig), [`Network::set_tcp_server`](crate::Network::set_tcp_server)).
     pub fn new(tcp: HttpsConfig) -> Self {
         Self {
-            quic: Responder::new(),
+            quic: if tcp.in_order {
+                Responder::in_order()
+            } else {
+                Responder::new()
+            },
             tcp: HttpsServer::new(tcp),
         }
     }

@@ -12,6 +12,7 @@ use super::session::SessionFacts;
 use super::statistics::TimeMeter;
 use super::streaming::StreamingViewing;
 use super::video::VideoFacts;
+use crate::world::web::Visit;
 
 /// A whole run.
 #[derive(Debug)]
@@ -52,6 +53,8 @@ pub(in crate::world) struct GroupFacts {
     /// Viewers of video on demand.
     pub(in crate::world) streaming: Vec<StreamingViewing>,
     pub(in crate::world) session: Option<SessionFacts>,
+    /// A browsing user.
+    pub(in crate::world) web: Option<Visit>,
     /// Least duration of a pause that is a stall.
     pub(in crate::world) stall_after: Duration,
     pub(in crate::world) intact: bool,

@@ -138,6 +138,23 @@
 //! | `detection_time_ms`, `f_over_t`, `replicas_per_loss` | as for other groups, by data |
 //! | `frames_never` | frames that were never complete |
 //!
+//! # Browsing (`web`)
+//!
+//! The ones below; none of links and of the whole run. Times count from the user's request, with the set-up of
+//! connections. A request without a complete response after 30 s has failed, and counts with 30 s.
+//!
+//! | measure | definition |
+//! |---|---|
+//! | `requests`, `failed` | requests, and those that failed |
+//! | `rct_mean_ms`, `rct_p50_ms`, `rct_sd_ms`, `rct_p99_ms` | request completion time: mean, nearest-rank percentiles, standard deviation |
+//! | `probe_share` | requests that served to compare protocols, in experiments or as probes of `plus` / requests |
+//! | `hedged_share`, `quic_share` | requests that were also sent over TCP, and requests that QUIC answered / requests |
+//! | `experiment_share` | experiments / requests |
+//! | `switches`, `switch_share` | changes of the protocol that an experiment, a model, a boundary or a belief made; the same / requests |
+//! | `switch_gain_share` | switches after which the mean of 10 s was less than that of 10 s before / switches with requests in both |
+//! | `rollbacks` | switches that were undone |
+//! | `failovers`, `blocks` | times that a protocol was left because requests failed or were overtaken in a row, and times that QUIC was not used for a while because of that |
+//!
 //! # Links towards higher routers: `link.measure`
 //!
 //! The packet in service is part of the queue.
@@ -170,6 +187,7 @@ mod session;
 mod statistics;
 mod streaming;
 mod video;
+mod web;
 mod whole;
 
 pub(super) use facts::{GroupFacts, LinkFacts, Member, RunFacts, Transfer};
@@ -190,6 +208,7 @@ fn group_columns(flow: &FlowSpec) -> impl Iterator<Item = &'static Column<GroupF
     let parts: [&[_]; 5] = match flow.app {
         // It has no connection.
         App::Session(_) => [video::VIDEO, session::SESSION, &[], &[], &[]],
+        App::Web(_) => [web::WEB, &[], &[], &[], &[]],
         App::Poisson { .. } => [group::EVERY, &[], group::TRANSFERS, repair::REPAIR, &[]],
         _ => {
             let [own, special] = own(&flow.app);
@@ -227,7 +246,7 @@ fn own(app: &App) -> [&'static [Column<GroupFacts>]; 2] {
 /// Whether a setup runs on the network, with links to be measured.
 fn has_network(setup: &Setup) -> bool {
     let mut flows = setup.flows.iter();
-    !flows.any(|flow| matches!(flow.app, App::Session(_)))
+    !flows.any(|flow| matches!(flow.app, App::Session(_) | App::Web(_)))
 }
 
 /// The names of all measures of a run.

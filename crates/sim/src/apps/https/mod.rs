@@ -4,8 +4,8 @@
 //! when whole, frames, and several exchanges on one connection, where one lost packet holds back all of
 //! them. Nothing is encrypted.
 //!
-//! Not modelled: flow control of HTTP/2 (windows never limit), priorities (responses take turns, a
-//! frame each), early data of TLS.
+//! Not modelled: flow control of HTTP/2 (windows never limit), priorities other
+//! than the default (responses take turns, a frame each, or are sent in order), early data of TLS.
 
 mod client;
 mod frame;

@@ -1,4 +1,4 @@
-//! Messages that share a connection: they take turns, a frame each.
+//! Messages that share a connection: they take turns, a frame each, or are sent in order.
 
 use std::collections::VecDeque;
 
@@ -23,9 +23,18 @@ struct Message {
 #[derive(Debug, Default)]
 pub(super) struct Multiplexer {
     messages: VecDeque<Message>,
+    in_order: bool,
 }
 
 impl Multiplexer {
+    /// Messages are sent one after the other if they are to be `in_order`.
+    pub(super) fn new(in_order: bool) -> Self {
+        Self {
+            in_order,
+            ..Self::default()
+        }
+    }
+
     /// Adds a message: the payload of its HEADERS, and the number of its pattern and length of its body.
     pub(super) fn push(&mut self, stream: u32, head: Vec<u8>, (pattern, len): (u64, u64)) {
         self.messages.push_back(Message {
@@ -51,8 +60,10 @@ impl Multiplexer {
             }
             tls.write(&message.next_frame());
             write_outgoing(tls, connection);
-            if !message.is_over() {
-                self.messages.push_back(message);
+            match (message.is_over(), self.in_order) {
+                (true, _) => {}
+                (false, true) => self.messages.push_front(message),
+                (false, false) => self.messages.push_back(message),
             }
         }
     }

@@ -93,7 +93,7 @@ impl HttpsServer {
         let sizes = self.config.tls;
         let link = self.links.entry(handle).or_insert_with(|| Link {
             tls: TlsSession::server(sizes),
-            multiplexer: Multiplexer::default(),
+            multiplexer: Multiplexer::new(self.config.in_order),
             has_preface: false,
             requests: BTreeMap::new(),
         });

@@ -1,0 +1,194 @@
+//! A user who browses over QUIC and TCP while a selector chooses between them.
+//!
+//! - `browser`: the application of the user's host, with the selector of `swiftwater_select`.
+//! - `walk`, `policer`: what the network does.
+//! - `visit`: the results.
+//!
+//! The server is that of `swiftwater_sim::apps`. User and server have one link each way.
+
+mod browser;
+mod policer;
+mod visit;
+mod walk;
+
+use std::net::SocketAddr;
+use std::sync::Arc as Shared;
+use std::time::Duration;
+
+use swiftwater_quic::{ClientConfig, ServerConfig};
+use swiftwater_select::{Arm, Config, Model, Models, Selector, Strategy};
+use swiftwater_sim::apps::{HttpsConfig, WebClient, WebServer};
+use swiftwater_sim::{HostConfig, Network};
+use swiftwater_units::Instant;
+
+use super::measures::{self, GroupFacts, RunFacts};
+use super::topology::referred;
+use super::{RunError, RunOutcome, transport};
+use crate::scenario::{App, FlowSpec, Setup, WebChoice, WebModels, WebSpec};
+use browser::{Browser, PATIENCE};
+use walk::Walk;
+
+pub use visit::FeatureRow;
+pub use walk::{LOSSES_PER_MILLE, RATES_KBPS, RTTS_MS};
+
+pub(super) use visit::{Visit, Visited};
+
+/// The browsing of `setup`, if its flow is that.
+pub(super) fn of(setup: &Setup) -> Option<(&FlowSpec, &WebSpec)> {
+    setup.flows.iter().find_map(|flow| match &flow.app {
+        App::Web(spec) => Some((flow, &**spec)),
+        _ => None,
+    })
+}
+
+/// Runs the browsing of `setup` over its only link.
+pub(super) fn run(
+    setup: &Setup,
+    (flow, spec): (&FlowSpec, &WebSpec),
+    seed: u64,
+) -> Result<RunOutcome, RunError> {
+    let (visit, tasks) = match &spec.choice {
+        WebChoice::Selector(strategy) => browse(setup, flow, spec, strategy, seed)?,
+        WebChoice::Ideal => {
+            let fixed = |arm| browse(setup, flow, spec, &Strategy::Fixed(arm), seed);
+            let ((tcp, first), (quic, second)) = (fixed(Arm::h2())?, fixed(Arm::h3())?);
+            let step = spec.walk.unwrap_or(Duration::MAX);
+            (Visit::better(&tcp, &quic, step), first + second)
+        }
+    };
+    let facts = RunFacts {
+        groups: vec![GroupFacts {
+            web: Some(visit),
+            ..GroupFacts::default()
+        }],
+        links: Vec::new(),
+        measured: setup.duration,
+        fairness: Vec::new(),
+    };
+    Ok(RunOutcome {
+        measures: measures::values(setup, &facts),
+        simulated_s: setup.duration.as_secs_f64(),
+        tasks,
+        ..RunOutcome::default()
+    })
+}
+
+/// The features of a user's requests over the fixed protocol of `setup`, and their mean completion time, ms; requests that failed are
+/// part of the mean. Rows that models are trained with.
+pub fn web_features(setup: &Setup, seed: u64) -> Result<(Vec<FeatureRow>, f64), RunError> {
+    let Some((flow, spec)) = of(setup) else {
+        return Err(RunError::out_of_range("the application", "`web`"));
+    };
+    let WebChoice::Selector(strategy @ Strategy::Fixed(_)) = &spec.choice else {
+        return Err(RunError::out_of_range("the strategy", "`h2` or `h3`"));
+    };
+    let (visit, _) = browse(setup, flow, spec, strategy, seed)?;
+    let times = visit.times();
+    let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
+    Ok((visit.rows, mean))
+}
+
+fn selector(spec: &WebSpec, strategy: &Strategy, seed: u64) -> Result<Selector, RunError> {
+    let mut config = Config::new(vec![Arm::h2(), Arm::h3()], strategy.clone());
+    let changes = [
+        (
+            "experiment_size",
+            spec.experiment_size.map(|size| size as f64),
+        ),
+        ("score_threshold", spec.score_threshold),
+        ("stall_factor", spec.stall_factor),
+    ];
+    for (name, value) in changes {
+        if let Some(value) = value {
+            let set = config.parameters.set(name, value);
+            set.map_err(|_| {
+                RunError::out_of_range("a parameter of the selector", "see its table")
+            })?;
+        }
+    }
+    let selector = Selector::new(config, models(spec.models)?, seed);
+    selector.map_err(|_| RunError::out_of_range("the selector", "a valid configuration"))
+}
+
+fn models(which: WebModels) -> Result<Models, RunError> {
+    let fault = |_| RunError::out_of_range("a model", "one that can be read");
+    Ok(match which {
+        WebModels::None => Models::none(),
+        WebModels::Shipped => Models::shipped().map_err(fault)?,
+        WebModels::Single => {
+            let model = Shared::new(Model::read(SINGLE).map_err(fault)?);
+            Models {
+                tcp: Some(Shared::clone(&model)),
+                quic: Some(model),
+            }
+        }
+    })
+}
+
+/// Trained with the requests of both protocols (`training/`).
+const SINGLE: &[u8] = include_bytes!("single.ubj");
+
+/// Browses until the end of `setup`; what was begun by then is waited for.
+fn browse(
+    setup: &Setup,
+    flow: &FlowSpec,
+    spec: &WebSpec,
+    strategy: &Strategy,
+    seed: u64,
+) -> Result<(Visit, u64), RunError> {
+    let [link] = setup.links.as_slice() else {
+        return Err(RunError::out_of_range("browsing", "one link"));
+    };
+    let (client_crypto, server_crypto) = setup.cipher.crypto()?;
+    let transport = Shared::new(transport::config(setup, flow));
+    let mut network = Network::new(seed);
+    let user = network.add_host(HostConfig::default());
+    let server = network.add_host(HostConfig {
+        server: Some(Shared::new(ServerConfig::new(
+            server_crypto,
+            Shared::clone(&transport),
+        ))),
+        ..HostConfig::default()
+    });
+    let mut links = [&link.forward, &link.backward].map(|link| referred(link, setup.rtt));
+    let end = setup.duration + PATIENCE;
+    if let Some(step) = spec.walk {
+        let walk = Walk::new(seed, step, end)?;
+        links = links.map(|link| walk.link(&link));
+    }
+    let [forward, backward] = links;
+    // Responses go forward.
+    let (here, there) = (network.node(user), network.node(server));
+    let down = network.add_link(there, here, forward)?;
+    let up = network.add_link(here, there, backward)?;
+    let remote = SocketAddr::from(([10, 0, 0, 2], 443));
+    network.add_interface(user, ([10, 0, 0, 1], 49_152).into(), up, down)?;
+    network.add_interface(server, remote, down, up)?;
+    policer::install(&mut network, [up, down], spec.policer, spec.tcp_delay);
+    // The default of HTTP/3 and HTTP/2 (RFC 9218).
+    let https = HttpsConfig {
+        in_order: true,
+        ..HttpsConfig::default()
+    };
+    network.set_tcp_server(server, Some(https.tcp.clone()));
+    network.install(server, WebServer::new(https.clone()));
+    let quic = ClientConfig {
+        crypto: client_crypto,
+        transport,
+    };
+    let client = WebClient::new(quic, https, remote, Vec::new());
+    let stop = Instant::ZERO + setup.duration;
+    let selector = selector(spec, strategy, seed)?;
+    network.install(user, Browser::new(client, selector, spec, seed, stop));
+    network.run_until(stop);
+    let is_over = |network: &Network| {
+        let browser = network.application::<Browser>(user);
+        browser.is_none_or(|browser| browser.is_over(network.now()))
+    };
+    while !is_over(&network) && network.now() < Instant::ZERO + end {
+        network.run_for(Duration::from_millis(100));
+    }
+    let browser = network.application::<Browser>(user);
+    let visit = browser.map(Browser::visit).unwrap_or_default();
+    Ok((visit, network.stats().tasks))
+}
