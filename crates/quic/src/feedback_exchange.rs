@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use swiftwater_congestion::ExternalRate;
-use swiftwater_units::{Instant, PathId};
+use swiftwater_units::{Instant, PacketNumber, PathId};
 use swiftwater_wire::frame::{Feedback, FeedbackKind, MAX_FEEDBACK_SIZE};
 use swiftwater_wire::{ErrorCode, Frame};
 
@@ -203,6 +203,23 @@ impl FeedbackExchange {
             .insert(frame.kind, Received { message, is_unread });
         self.policy.on_feedback(now, &message);
         Ok(Some(message))
+    }
+
+    /// A 1-RTT packet was received, in a datagram of which the driver knows `tag`.
+    pub(crate) fn on_packet_received(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        number: PacketNumber,
+        tag: Option<u64>,
+    ) {
+        self.policy.on_packet_received(now, path, number, tag);
+    }
+
+    /// The driver learned something from an element on the path.
+    pub(crate) fn on_path_report(&mut self, now: Instant, report: &[u8]) {
+        self.policy.on_path_report(now, report);
+        self.not_before = None;
     }
 
     /// Rates that follow from the last message, with the paths that they are about.

@@ -80,11 +80,8 @@ fn a_rate_from_outside_reaches_the_controller() {
     };
     let mut pair = pair(Arc::new(config));
     let now = pair.now();
-    let external = ExternalRate {
-        rate: Bandwidth::from_mbps(2),
-        queue: ByteCount::new(1_250),
-        age: Duration::ZERO,
-    };
+    let rate = Bandwidth::from_mbps(2);
+    let external = ExternalRate::new(rate, ByteCount::new(1_250), Duration::ZERO);
     let connection = pair.connection(Side::Server).unwrap();
     assert!(!connection.on_external_rate(now, PathId::new(1), &external));
     assert!(connection.on_external_rate(now, PathId::ZERO, &external));
