@@ -164,6 +164,12 @@ pub trait Controller: Send {
     /// How to pace; read after every batch.
     fn pacing(&self, rtt: &RttView) -> Pacing;
 
+    /// What the path carries, as the algorithm estimates it; `None` if it has no estimate, as algorithms that
+    /// move a window.
+    fn bandwidth(&self) -> Option<Bandwidth> {
+        None
+    }
+
     /// True while the algorithm itself holds sending back, so that samples must be marked
     /// application-limited (BBR's `ProbeRTT`).
     fn uses_app_limited_mark(&self) -> bool {

@@ -43,6 +43,8 @@ pub(crate) struct FeedbackExchange {
     /// The newest messages of the peer.
     received: BTreeMap<FeedbackKind, Received>,
     buffer: Vec<OutgoingFeedback>,
+    /// What the driver knows of the datagram that is being received.
+    arriving_tag: Option<u64>,
 }
 
 /// A message of the peer.
@@ -83,6 +85,7 @@ impl FeedbackExchange {
                 next_sequence: [0; FeedbackKind::COUNT],
                 received: BTreeMap::new(),
                 buffer: Vec::new(),
+                arriving_tag: None,
             })
         })
     }
@@ -205,14 +208,14 @@ impl FeedbackExchange {
         Ok(Some(message))
     }
 
-    /// A 1-RTT packet was received, in a datagram of which the driver knows `tag`.
-    pub(crate) fn on_packet_received(
-        &mut self,
-        now: Instant,
-        path: PathId,
-        number: PacketNumber,
-        tag: Option<u64>,
-    ) {
+    /// What the driver knows of the datagram whose packets come next.
+    pub(crate) fn set_arriving_tag(&mut self, tag: Option<u64>) {
+        self.arriving_tag = tag;
+    }
+
+    /// A 1-RTT packet was received.
+    pub(crate) fn on_packet_received(&mut self, now: Instant, path: PathId, number: PacketNumber) {
+        let tag = self.arriving_tag;
         self.policy.on_packet_received(now, path, number, tag);
     }
 

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_congestion::{Bbr1Config, ControllerFactory, CubicConfig, FollowExternalConfig};
+use swiftwater_congestion::{Bbr3Config, ControllerFactory, CubicConfig, FollowExternalConfig};
 use swiftwater_link::{Buffer, LinkConfig, LossModel, Rate};
 use swiftwater_policies::Policies;
 use swiftwater_quic::{ClientConfig, RetryPolicy, ServerConfig, TransportConfig};
@@ -80,7 +80,7 @@ fn tecc() -> System {
 /// Settings of the connection between proxy and client.
 fn outer() -> TransportConfig {
     TransportConfig {
-        controller: Arc::new(Bbr1Config::default()),
+        controller: Arc::new(Bbr3Config::default()),
         ..transport(DATAGRAM)
     }
 }
@@ -233,17 +233,12 @@ fn without_loss_every_system_transfers_and_nothing_is_sent_twice() {
 #[test]
 fn a_server_with_reports_does_not_send_again_what_the_tunnel_repairs() {
     let (plain_time, ..) = run(&plain(), 0.05);
-    let (repaired_time, _, repaired_again, repaired_spurious) = run(&repaired(), 0.05);
-    let (tecc_time, stats, tecc_again, tecc_spurious) = run(&tecc(), 0.05);
-    eprintln!(
-        "plain {plain_time}, repaired {repaired_time} ({repaired_again}, {repaired_spurious}), \
-         tecc {tecc_time} ({tecc_again}, {tecc_spurious}), {:?}, {} reports",
-        stats.repair, stats.reports
-    );
+    let (repaired_time, _, repaired_again, _) = run(&repaired(), 0.05);
+    let (tecc_time, stats, tecc_again, _) = run(&tecc(), 0.05);
     assert!(stats.repair.resent > 100);
     assert!(
         tecc_again * 5 < repaired_again,
         "{tecc_again} {repaired_again}"
     );
-    assert!(tecc_time < plain_time && tecc_time < repaired_time);
+    assert!(tecc_time < plain_time / 2.0 && tecc_time < repaired_time * 1.1);
 }

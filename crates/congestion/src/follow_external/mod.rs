@@ -34,6 +34,8 @@ const LEAST_PACKETS: u64 = 10;
 const DECAY: f64 = 0.9;
 /// The most that is sent, in delivery rates seen.
 const TRUST: f64 = 2.0;
+/// The shortest time over which a delivery rate is measured.
+const LEAST_MEASURED: Duration = Duration::from_millis(5);
 /// A rate is forgotten when nothing was sent for so long.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -108,6 +110,7 @@ impl ControllerFactory for FollowExternalConfig {
             is_idle: true,
             delivery: env.initial_window.get() as f64,
             delivery_from: None,
+            flight: None,
             is_limited_upstream: false,
         })
     }
@@ -147,6 +150,8 @@ pub struct FollowExternal {
     delivery: f64,
     /// When it was measured; `None` before the first.
     delivery_from: Option<Instant>,
+    /// When the first acknowledgement of the busy period came, or of its last two round trips, and the bytes since.
+    flight: Option<(Instant, u64)>,
     /// There was a loss before the tunnel, so that CUBIC counts.
     is_limited_upstream: bool,
 }
@@ -195,18 +200,27 @@ impl FollowExternal {
         self.native.cwnd().get() as f64 / rtt.smoothed.as_secs_f64()
     }
 
-    /// Takes the delivery rate of an ACK. Samples while the application limits the flow show only that more is possible.
+    /// Measures how fast acknowledgements come within a busy period, so that a short flight doesn't count the round
+    /// trip for which it waited. While the application limits the flow, that shows only that more is possible.
     fn on_delivery(&mut self, ack: &AckBatch) {
-        let Some(sample) = ack.rate else {
-            return;
+        let smoothed = ack.rtt.smoothed;
+        let (since, bytes) = match self.flight {
+            Some((since, bytes)) => (since, bytes.saturating_add(ack.acked_bytes.get())),
+            None => (ack.now, 0),
         };
-        let rate = sample.rate.as_bytes_per_sec() as f64;
-        let is_old = self
-            .delivery_from
-            .is_none_or(|from| ack.now.saturating_since(from) > 2 * ack.rtt.smoothed);
-        let is_first = self.delivery_from.is_none();
-        let replaces = is_old && !sample.is_app_limited;
-        if is_first || replaces || rate >= self.delivery {
+        let elapsed = ack.now.saturating_since(since);
+        let is_over = ack.inflight.is_zero();
+        self.flight = (!is_over).then_some((since, bytes));
+        if elapsed < (smoothed / 4).max(LEAST_MEASURED) {
+            return;
+        }
+        if elapsed > 2 * smoothed && !is_over {
+            self.flight = Some((ack.now, 0));
+        }
+        let rate = bytes as f64 / elapsed.as_secs_f64();
+        let is_old =
+            |from: Instant| ack.now.saturating_since(from) > 2 * smoothed && !ack.app_limited;
+        if rate >= self.delivery || self.delivery_from.is_none_or(is_old) {
             (self.delivery, self.delivery_from) = (rate, Some(ack.now));
         }
     }

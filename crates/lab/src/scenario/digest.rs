@@ -50,7 +50,8 @@ impl Fingerprint {
         let setup = setup
             .replace(", parallel: None", "")
             .replace(", paths: None", "")
-            .replace(", feedback: None", "");
+            .replace(", feedback: None", "")
+            .replace(", tunnel: None", "");
         self.add(&format!("{:?} {setup} {traces}", case.labels));
     }
 

@@ -1,7 +1,7 @@
 //! One run: builds the network of a [`Setup`], advances time, measures.
 //!
 //! - [`measures`](mod@measures): the measures and their definitions.
-//! - The rest is private: routers, links and hosts (`topology`), the transport's settings (`transport`), live video (`video`,
+//! - The rest is private: routers, links and hosts (`topology`), the transport's settings (`transport`), tunnels (`tunnel`), live video (`video`,
 //!   and `session` with a driver of its own), video on demand (`streaming`), the applications of a group of flows (`group`, `arrivals`), the sampling times
 //!   of a run (`run`), the sampled data (`sampling`) and the observed events (`recovery_log`).
 //!
@@ -20,6 +20,7 @@ mod session;
 mod streaming;
 mod topology;
 mod transport;
+mod tunnel;
 mod video;
 
 use swiftwater_media::apps::SimulateError;

@@ -36,7 +36,9 @@ impl Connection {
         tag: Option<u64>,
         datagram: &mut [u8],
     ) {
-        self.monitor.current_packet_tag = tag;
+        if let Some(feedback) = self.policies.feedback.as_deref_mut() {
+            feedback.set_arriving_tag(tag);
+        }
         self.monitor.stats.datagrams_received += 1;
         self.monitor.stats.bytes_received += (datagram.len() as u64).into();
         self.monitor.current_packet = CurrentPacket {
@@ -215,8 +217,7 @@ impl Connection {
         if packet.level == EncryptionLevel::OneRtt
             && let Some(feedback) = self.policies.feedback.as_deref_mut()
         {
-            let tag = self.monitor.current_packet_tag;
-            feedback.on_packet_received(now, origin.path, packet.number, tag);
+            feedback.on_packet_received(now, origin.path, packet.number);
         }
         self.reception(now)
             .on_opened(origin, header, packet, payload);

@@ -28,8 +28,6 @@ pub(crate) struct Monitor {
     pub(crate) stats: Totals,
     observer: Option<Box<dyn Observer>>,
     pub(crate) current_packet: CurrentPacket,
-    /// What the driver knows of the datagram that is being received.
-    pub(crate) current_packet_tag: Option<u64>,
     /// What was reported last of state that changes in many places.
     pub(crate) last_reported: LazyBox<LastReported>,
     /// Flow control holds data back since then.
@@ -42,7 +40,6 @@ impl Monitor {
             stats: Totals::default(),
             observer,
             current_packet: CurrentPacket::default(),
-            current_packet_tag: None,
             last_reported: LazyBox::default(),
             blocked_since: None,
         }

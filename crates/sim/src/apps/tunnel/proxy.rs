@@ -185,7 +185,7 @@ impl TunnelProxy {
             settled: repair.settled(),
             repair: repair.stats(),
             app_limited: path.app_limited,
-            startup: path.ssthresh.is_none(),
+            startup: matches!(path.congestion_state, "startup" | "slow_start"),
             congestion_events: path.congestion_events,
             overflows: self.stats.dropped,
         };
@@ -215,13 +215,13 @@ impl TunnelProxy {
     }
 }
 
-/// The rate that congestion control grants: a window per round trip, or what a controller paces at if that is less.
+/// The rate that congestion control grants: the controller's estimate, or a window per round trip.
 fn rate(connection: &Connection) -> Bandwidth {
     let Some(path) = connection.path_stats(PathId::ZERO) else {
         return Bandwidth::ZERO;
     };
-    let window = Bandwidth::from_transfer(path.cwnd.get(), path.smoothed_rtt);
-    path.pacing_rate.map_or(window, |pacing| pacing.min(window))
+    let window = || Bandwidth::from_transfer(path.cwnd.get(), path.smoothed_rtt);
+    path.bandwidth.unwrap_or_else(window)
 }
 
 impl Application for TunnelProxy {
