@@ -14,6 +14,7 @@ const ORDER: &[&str] = &[
     "congestion",
     "quic",
     "tls",
+    "tecc",
     "policies",
     "qlog",
     "sim",
@@ -51,7 +52,8 @@ const EXACTLY: &[(&str, &[&str])] = &[
         ],
     ),
     ("acme", &["http"]),
-    ("tunnel", &["units", "wire", "net", "http"]),
+    ("tecc", &["units", "wire"]),
+    ("tunnel", &["units", "wire", "tecc", "net", "http"]),
 ];
 
 /// Crates that never touch a clock, a socket or a runtime.
@@ -62,6 +64,7 @@ const SANS_IO: &[&str] = &[
     "tunable",
     "congestion",
     "quic",
+    "tecc",
     "policies",
     "select",
     "media",

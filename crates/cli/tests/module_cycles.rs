@@ -16,6 +16,7 @@ const CRATES: &[&str] = &[
     "qlog",
     "quic",
     "select",
+    "tecc",
     "wire",
 ];
 

@@ -76,6 +76,7 @@ pub struct Snapshot {
 /// A rate that is measured elsewhere: by a tunnel that carries the path's packets, or known to the
 /// application.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ExternalRate {
     /// What the path can carry.
     pub rate: Bandwidth,
@@ -84,6 +85,32 @@ pub struct ExternalRate {
     pub queue: ByteCount,
     /// Time since the measurement.
     pub age: Duration,
+    /// Time between two measurements; default 20 ms.
+    pub interval: Duration,
+    /// Time by which a repair of a loss on the path delays a packet; default none.
+    pub repair_time: Duration,
+    /// What was sent did not fill the path where the rate was measured.
+    pub app_limited: bool,
+    /// The rate fell suddenly.
+    pub fell: bool,
+    /// There was a congestion event where the rate was measured.
+    pub congestion: bool,
+}
+
+impl ExternalRate {
+    /// A rate that was measured `age` ago, with the defaults for everything else.
+    pub fn new(rate: Bandwidth, queue: ByteCount, age: Duration) -> Self {
+        Self {
+            rate,
+            queue,
+            age,
+            interval: Duration::from_millis(20),
+            repair_time: Duration::ZERO,
+            app_limited: false,
+            fell: false,
+            congestion: false,
+        }
+    }
 }
 
 /// A congestion-control algorithm for one path.
@@ -136,6 +163,12 @@ pub trait Controller: Send {
 
     /// How to pace; read after every batch.
     fn pacing(&self, rtt: &RttView) -> Pacing;
+
+    /// What the path carries, as the algorithm estimates it; `None` if it has no estimate, as algorithms that
+    /// move a window.
+    fn bandwidth(&self) -> Option<Bandwidth> {
+        None
+    }
 
     /// True while the algorithm itself holds sending back, so that samples must be marked
     /// application-limited (BBR's `ProbeRTT`).

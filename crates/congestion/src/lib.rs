@@ -51,7 +51,7 @@ pub use coupling::{CoupledAck, Coupling, CouplingRule};
 pub use cubic::{Cubic, CubicConfig};
 pub use cubic_plus::{CubicPlus, CubicPlusConfig, DrainRule, LossFilter, RttMode};
 pub use fixed::FixedWindow;
-pub use follow_external::{FollowExternal, FollowExternalConfig};
+pub use follow_external::{FollowExternal, FollowExternalConfig, RateLaw, RateLawConfig};
 pub use growth::MAX_WINDOW;
 pub use hystart::HyStartConfig;
 pub use loss_based_config::LossBasedConfig;

@@ -197,6 +197,16 @@ impl<C: Curve> LossBased<C> {
         self.curve.pause(now);
     }
 
+    /// Goes on with a window of `cwnd` in congestion avoidance, as after another algorithm.
+    pub fn continue_at(&mut self, cwnd: ByteCount, env: &Env<'_>) {
+        self.cwnd = cwnd.max(env.minimum_window).min(MAX_WINDOW);
+        self.ssthresh = Some(self.cwnd);
+        self.curve.reset();
+        self.undo = None;
+        self.end_recovery();
+        self.begin_stage();
+    }
+
     /// What the next reduction is going to change.
     pub fn checkpoint(&self) -> Checkpoint<C> {
         Checkpoint {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use support::{Fate, MDS, Transport};
 use swiftwater_congestion::{
     ControllerCatalogue, CubicConfig, ExternalRate, FixedWindow, FollowExternalConfig,
-    NewRenoConfig, ParameterError, by_name,
+    NewRenoConfig, ParameterError, RateLawConfig, by_name,
 };
 use swiftwater_units::{Bandwidth, ByteCount};
 
@@ -110,11 +110,8 @@ fn what_cannot_be_changed_is_refused_and_nothing_changes() {
 }
 
 fn report(mbps: u64, queue: u64, age: u64) -> ExternalRate {
-    ExternalRate {
-        rate: Bandwidth::from_mbps(mbps),
-        queue: ByteCount::new(queue),
-        age: Duration::from_millis(age),
-    }
+    let age = Duration::from_millis(age);
+    ExternalRate::new(Bandwidth::from_mbps(mbps), ByteCount::new(queue), age)
 }
 
 fn pacing(t: &Transport) -> Option<f64> {
@@ -122,9 +119,26 @@ fn pacing(t: &Transport) -> Option<f64> {
     Some(rate.as_mbps_f64())
 }
 
+/// Without what looks at earlier reports and at what is sent.
+fn law_alone() -> FollowExternalConfig {
+    FollowExternalConfig {
+        lifetime: Duration::from_millis(200),
+        law: RateLawConfig {
+            smooth: false,
+            drop_rule: false,
+            startup: false,
+            ..RateLawConfig::default()
+        },
+        trust: false,
+        upstream: false,
+        decay: false,
+        ..FollowExternalConfig::default()
+    }
+}
+
 #[test]
 fn an_external_rate_is_followed_and_its_queue_drained() {
-    let mut t = Transport::new(&FollowExternalConfig::default());
+    let mut t = Transport::new(&law_alone());
     t.run_rounds(3);
     assert_eq!(pacing(&t), None, "no report: CUBIC");
     let give = |t: &mut Transport, report: ExternalRate| {
@@ -153,7 +167,7 @@ fn an_external_rate_is_followed_and_its_queue_drained() {
 
 #[test]
 fn without_fresh_reports_cubic_takes_over() {
-    let mut t = Transport::new(&FollowExternalConfig::default());
+    let mut t = Transport::new(&law_alone());
     t.run_rounds(3);
     t.with_env(|cc, now, env| cc.on_external_rate(now, &report(8, 5_000, 150), env));
     assert_eq!(t.snapshot().state, "following");
@@ -174,7 +188,7 @@ fn without_fresh_reports_cubic_takes_over() {
 #[test]
 fn the_follower_of_an_external_rate_is_chosen_by_name() {
     let mut t = Transport::new(
-        by_name("follow-external:lifetime=1s,target=10ms,beta=0.8")
+        by_name("follow-external:lifetime=1s,target=10ms,startup=off,trust=off,decay=off,beta=0.8")
             .unwrap()
             .as_ref(),
     );
@@ -188,4 +202,51 @@ fn the_follower_of_an_external_rate_is_chosen_by_name() {
     t.run_for(Duration::from_millis(250));
     assert_ne!(t.snapshot().state, "following");
     assert!(by_name("follow-external:lifetime=0s").is_err());
+}
+
+#[test]
+fn more_than_twice_the_delivery_rate_is_never_sent() {
+    let mut t = Transport::new(&FollowExternalConfig::default());
+    t.run_rounds(6);
+    t.with_env(|cc, now, env| cc.on_external_rate(now, &report(100_000, 0, 0), env));
+    let claimed = pacing(&t).unwrap();
+    assert!(
+        claimed < 1_000.0,
+        "{claimed} Mbit/s because a report says so"
+    );
+}
+
+#[test]
+fn the_rate_falls_while_reports_are_missing() {
+    let decaying = FollowExternalConfig {
+        lifetime: Duration::from_secs(2),
+        decay: true,
+        ..law_alone()
+    };
+    let mut t = Transport::new(&decaying);
+    t.run_rounds(3);
+    t.with_env(|cc, now, env| cc.on_external_rate(now, &report(8, 5_000, 0), env));
+    // Two intervals of 20 ms and a round trip of 50 ms.
+    t.run_for(Duration::from_millis(40));
+    assert!((pacing(&t).unwrap() - 8.0).abs() < 0.01);
+    t.run_for(Duration::from_millis(300));
+    let rate = pacing(&t).unwrap();
+    assert!(rate < 4.0, "{rate} Mbit/s after 300 ms more");
+}
+
+#[test]
+fn a_loss_before_the_tunnel_makes_cubic_limit_the_rate() {
+    let mut with = Transport::new(&FollowExternalConfig {
+        lifetime: Duration::from_secs(10),
+        upstream: true,
+        ..law_alone()
+    });
+    with.run_rounds(3);
+    with.with_env(|cc, now, env| cc.on_external_rate(now, &report(8, 5_000, 0), env));
+    with.one_loss();
+    let rate = pacing(&with).unwrap();
+    assert!((4.0..7.0).contains(&rate), "reduced by 0.7: {rate}");
+    with.run_for(Duration::from_secs(8));
+    let rate = pacing(&with).unwrap();
+    assert!(rate > 7.9, "it has grown back: {rate}");
 }

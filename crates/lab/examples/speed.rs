@@ -62,6 +62,7 @@ fn flow(controller: &str, app: App, count: u32) -> Result<FlowSpec, Box<dyn Erro
         transport: TransportSpec::default(),
         app,
         paths: None,
+        tunnel: None,
     })
 }
 

@@ -16,6 +16,7 @@ use crate::loss_judges::{FixedConfig, LossJudgeFactory};
 use crate::redundant_copies::RedundantCopiesConfig;
 use crate::reinjector_factory::{Arq, ReinjectorFactory};
 use crate::schedulers::{FirstPath, MinRttConfig, RedundantSchedulerConfig, SchedulerFactory};
+use crate::tecc::{TeccClientFeedbackConfig, TeccFeedbackConfig, TeccLossJudgeConfig};
 use crate::xlink::XlinkConfig;
 
 /// The policies of a connection; by default those of a plain QUIC v1 stack: the first path, no
@@ -81,6 +82,19 @@ impl Policies {
         Self::default()
             .with_scheduler(Arc::new(MinRttConfig::default()))
             .with_feedback(Arc::new(PlayerFeedbackConfig::default()))
+    }
+
+    /// TECC at the server of a connection through a tunnel that repairs losses (NSDI 2024): the loss judge and the
+    /// feedback policy that are called `tecc`. Goes with the congestion controller `follow-external`.
+    pub fn tecc() -> Self {
+        Self::default()
+            .with_loss_judge(Arc::new(TeccLossJudgeConfig::default()))
+            .with_feedback(Arc::new(TeccFeedbackConfig::default()))
+    }
+
+    /// TECC at the client: the feedback policy `tecc-client`. Takes a peer with a `max_feedback_size`.
+    pub fn tecc_client() -> Self {
+        Self::default().with_feedback(Arc::new(TeccClientFeedbackConfig::default()))
     }
 
     /// Sets the scheduler.

@@ -4,6 +4,7 @@ use swiftwater_tunable::{Catalogue, Family};
 
 use crate::chorus::ChorusFeedbackConfig;
 use crate::feedback::{FeedbackFactory, PlayerFeedbackConfig, Silent};
+use crate::tecc::{TeccClientFeedbackConfig, TeccFeedbackConfig};
 
 /// Feedback policies by name.
 pub type FeedbackCatalogue = Catalogue<dyn FeedbackFactory>;
@@ -23,6 +24,16 @@ impl Family for dyn FeedbackFactory {
             "player",
             "what a player has buffered, when it expects chunks, deadlines",
             PlayerFeedbackConfig::default(),
+        );
+        all.add(
+            "tecc",
+            "TECC, the server: rate and queue of a tunnel for the congestion controller",
+            TeccFeedbackConfig::default(),
+        );
+        all.add(
+            "tecc-client",
+            "TECC, the client: reports of its tunnel, and where packets were lost",
+            TeccClientFeedbackConfig::default(),
         );
     }
 }

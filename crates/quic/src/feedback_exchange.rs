@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use swiftwater_congestion::ExternalRate;
-use swiftwater_units::{Instant, PathId};
+use swiftwater_units::{Instant, PacketNumber, PathId};
 use swiftwater_wire::frame::{Feedback, FeedbackKind, MAX_FEEDBACK_SIZE};
 use swiftwater_wire::{ErrorCode, Frame};
 
@@ -43,6 +43,8 @@ pub(crate) struct FeedbackExchange {
     /// The newest messages of the peer.
     received: BTreeMap<FeedbackKind, Received>,
     buffer: Vec<OutgoingFeedback>,
+    /// What the driver knows of the datagram that is being received.
+    arriving_tag: Option<u64>,
 }
 
 /// A message of the peer.
@@ -83,6 +85,7 @@ impl FeedbackExchange {
                 next_sequence: [0; FeedbackKind::COUNT],
                 received: BTreeMap::new(),
                 buffer: Vec::new(),
+                arriving_tag: None,
             })
         })
     }
@@ -203,6 +206,23 @@ impl FeedbackExchange {
             .insert(frame.kind, Received { message, is_unread });
         self.policy.on_feedback(now, &message);
         Ok(Some(message))
+    }
+
+    /// What the driver knows of the datagram whose packets come next.
+    pub(crate) fn set_arriving_tag(&mut self, tag: Option<u64>) {
+        self.arriving_tag = tag;
+    }
+
+    /// A 1-RTT packet was received.
+    pub(crate) fn on_packet_received(&mut self, now: Instant, path: PathId, number: PacketNumber) {
+        let tag = self.arriving_tag;
+        self.policy.on_packet_received(now, path, number, tag);
+    }
+
+    /// The driver learned something from an element on the path.
+    pub(crate) fn on_path_report(&mut self, now: Instant, report: &[u8]) {
+        self.policy.on_path_report(now, report);
+        self.not_before = None;
     }
 
     /// Rates that follow from the last message, with the paths that they are about.

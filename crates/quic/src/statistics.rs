@@ -111,6 +111,7 @@ pub(crate) fn path_stats(path: &PathState) -> PathStats {
         bytes_in_flight: recovery.bytes_in_flight(),
         pacing_rate: recovery.pacing_rate(),
         delivery_rate: recovery.delivery_rate(),
+        bandwidth: recovery.controller().bandwidth(),
         app_limited: recovery.is_app_limited(),
         sent_bytes: totals.sent,
         sent_packets: totals.sent_packets,

@@ -192,6 +192,8 @@ pub struct PathStats {
     /// present address. A sample of a flow that its application limits says little about the path,
     /// see `app_limited`.
     pub delivery_rate: Option<Bandwidth>,
+    /// What the path carries, as the controller estimates it; `None` if it has no estimate.
+    pub bandwidth: Option<Bandwidth>,
     /// True while the application, not the window or the pacer, limits the flow.
     pub app_limited: bool,
     /// Bytes sent in packets that count in flight, packet headers included.

@@ -5,9 +5,10 @@ use std::any::Any;
 use std::net::SocketAddr;
 
 use rand_chacha::ChaCha20Rng;
-use swiftwater_quic::{ClientConfig, ConnectError, Connection, ConnectionHandle, Event};
+use swiftwater_quic::{ClientConfig, ConnectError, Connection, ConnectionHandle, Event, SocketId};
 use swiftwater_units::Instant;
 
+use crate::datagram::{DatagramNote, OutgoingDatagram};
 use crate::event_queue::{EventQueue, Task};
 use crate::host::HostCore;
 use crate::tcp;
@@ -24,6 +25,9 @@ pub trait Application: Any {
     /// An event of a connection, opened or accepted.
     fn on_event(&mut self, host: &mut HostContext<'_>, connection: ConnectionHandle, event: Event);
 
+    /// A datagram came to an interface that the application reads itself ([`Network::set_raw`](crate::Network::set_raw)).
+    fn on_datagram(&mut self, _host: &mut HostContext<'_>, _datagram: &RawDatagram<'_>) {}
+
     /// A TCP connection was accepted: its SYN was received.
     fn on_tcp_accept(&mut self, _host: &mut HostContext<'_>, _connection: TcpHandle) {}
 
@@ -32,6 +36,17 @@ pub trait Application: Any {
 
     /// A timer set with [`HostContext::set_timer`] expired.
     fn on_timer(&mut self, _host: &mut HostContext<'_>, _token: u64) {}
+}
+
+/// A datagram to an interface that an application reads itself.
+#[derive(Clone, Copy, Debug)]
+pub struct RawDatagram<'a> {
+    /// Its sender.
+    pub source: SocketAddr,
+    /// The interface, by its index among those of the host.
+    pub socket: SocketId,
+    /// UDP payload.
+    pub data: &'a [u8],
 }
 
 /// An application that does nothing.
@@ -96,6 +111,23 @@ impl HostContext<'_> {
     /// A connection, read-only.
     pub fn view(&self, handle: ConnectionHandle) -> Option<&Connection> {
         self.core.slots.get(handle)
+    }
+
+    /// Sends a UDP payload from an interface of the host, given by its index, at the same point of time; `note` goes to
+    /// the connections of the receiving host.
+    pub fn send_datagram(
+        &mut self,
+        socket: SocketId,
+        destination: SocketAddr,
+        data: Vec<u8>,
+        note: DatagramNote,
+    ) {
+        self.core.outgoing.push_back(OutgoingDatagram {
+            socket,
+            destination,
+            note,
+            data,
+        });
     }
 
     /// The connections that are not drained.

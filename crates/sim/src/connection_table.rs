@@ -1,6 +1,7 @@
 //! The connections of a host by handle, and the list of those with pending work.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 use swiftwater_quic::{Connection, ConnectionHandle};
 use swiftwater_units::Instant;
@@ -77,6 +78,19 @@ impl ConnectionTable {
         let mut drained = self.drained.iter_mut();
         let (_, connection) = drained.find(|(each, _)| *each == handle)?;
         Some(connection)
+    }
+
+    /// Gives a report about the path to `remote` to the connections with that peer.
+    pub(crate) fn on_path_report(&mut self, now: Instant, remote: SocketAddr, report: &[u8]) {
+        let handles: Vec<_> = self.handles().collect();
+        for handle in handles {
+            let is_peer = |connection: &Connection| connection.remote() == remote;
+            if self.get(handle).is_some_and(is_peer)
+                && let Some(connection) = self.get_mut(handle)
+            {
+                connection.on_path_report(now, report);
+            }
+        }
     }
 
     pub(crate) fn is_busy(&self) -> bool {

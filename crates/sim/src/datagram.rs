@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use swiftwater_link::{Ecn, Packet, Payload, flow_key};
-use swiftwater_quic::EcnCodepoint;
+use swiftwater_quic::{EcnCodepoint, SocketId};
 
 /// A UDP datagram or TCP segment with its addresses.
 #[derive(Clone, Debug)]
@@ -15,6 +15,30 @@ pub(crate) struct Datagram {
     /// The client's port of a TCP segment; `None` for UDP. Interfaces have one port only, in their
     /// address.
     pub(crate) tcp_port: Option<u16>,
+    pub(crate) note: DatagramNote,
+    pub(crate) data: Vec<u8>,
+}
+
+/// What a host knows of a datagram beside its content, if it comes from a tunnel on the same machine.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum DatagramNote {
+    /// Nothing.
+    #[default]
+    None,
+    /// The number that the tunnel gave it
+    /// ([`Connection::handle_tagged_datagram`](swiftwater_quic::Connection::handle_tagged_datagram)).
+    Tag(u64),
+    /// It is no datagram of the connection but a report about its path
+    /// ([`Connection::on_path_report`](swiftwater_quic::Connection::on_path_report)).
+    Report,
+}
+
+/// A datagram that an application sends from an interface of its host.
+#[derive(Clone, Debug)]
+pub(crate) struct OutgoingDatagram {
+    pub(crate) socket: SocketId,
+    pub(crate) destination: SocketAddr,
+    pub(crate) note: DatagramNote,
     pub(crate) data: Vec<u8>,
 }
 
@@ -68,6 +92,7 @@ impl Pool {
                 destination,
                 interface,
                 tcp_port: None,
+                note: DatagramNote::None,
                 data: Vec::with_capacity(data.len().max(1500)),
             })
         });
@@ -75,6 +100,7 @@ impl Pool {
         datagram.destination = destination;
         datagram.interface = interface;
         datagram.tcp_port = None;
+        datagram.note = DatagramNote::None;
         datagram.data.clear();
         datagram.data.extend_from_slice(data);
         Parcel(datagram)

@@ -8,7 +8,7 @@ use swiftwater_link::{Dropped, Link, Packet};
 use swiftwater_quic::Transmit;
 use swiftwater_units::Instant;
 
-use crate::datagram::{Datagram, Parcel, Pool, ecn_to_link};
+use crate::datagram::{Datagram, OutgoingDatagram, Parcel, Pool, ecn_to_link};
 use crate::event_queue::{EventQueue, Task};
 use crate::log::{LogEntry, LogFate, PacketLog};
 use crate::routes::{Edge, Routes};
@@ -62,6 +62,8 @@ pub(crate) struct Interface {
     /// What the node at the start of the downlink sends here takes the downlink, whatever the sender's
     /// interface.
     direct: bool,
+    /// Datagrams to it are for the application.
+    pub(crate) raw: bool,
     /// Cache of the last destination of a datagram from here, and its interface: most go to the
     /// same one.
     recent: Option<(SocketAddr, u32)>,
@@ -160,6 +162,7 @@ impl Fabric {
             uplink,
             downlink,
             direct: false,
+            raw: false,
             recent: None,
         });
         Some(id)
@@ -168,6 +171,11 @@ impl Fabric {
     /// Datagrams to the interface take its downlink where that begins.
     pub(crate) fn set_direct(&mut self, id: u32) {
         self.interfaces[id as usize].direct = true;
+    }
+
+    /// Datagrams to the interface are for the application of its host.
+    pub(crate) fn set_raw(&mut self, id: u32) {
+        self.interfaces[id as usize].raw = true;
     }
 
     pub(crate) fn interface(&self, id: u32) -> &Interface {
@@ -261,6 +269,23 @@ impl Fabric {
         let link = self.first_link(from, to);
         let mut parcel = self.pool.parcel(outer, destination, to, data);
         parcel.0.tcp_port = Some(port);
+        self.offer(link, Packet::new(parcel));
+    }
+
+    /// Sends a datagram of an application from one of `interfaces`, not marked for ECN.
+    pub(crate) fn transmit_raw(&mut self, interfaces: &[u32], datagram: &OutgoingDatagram) {
+        let from = interfaces.get(usize::from(datagram.socket.0)).copied();
+        let to = from.and_then(|from| self.owner_for(from, datagram.destination));
+        let (Some(from), Some(to)) = (from, to) else {
+            self.stats.unroutable += 1;
+            return;
+        };
+        let outer = self.interfaces[from as usize].outer;
+        let link = self.first_link(from, to);
+        let mut parcel = self
+            .pool
+            .parcel(outer, datagram.destination, to, &datagram.data);
+        parcel.0.note = datagram.note;
         self.offer(link, Packet::new(parcel));
     }
 

@@ -1,5 +1,6 @@
 //! One host: an endpoint, its connections and its application.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,9 +10,9 @@ use swiftwater_quic::{
     ConnectionHandle, DatagramMeta, Endpoint, EndpointConfig, Routed, ServerConfig, SocketId,
 };
 
-use crate::application::{Application, HostContext, Idle};
+use crate::application::{Application, HostContext, Idle, RawDatagram};
 use crate::connection_table::ConnectionTable;
-use crate::datagram::{Parcel, ecn_from_link};
+use crate::datagram::{DatagramNote, OutgoingDatagram, Parcel, ecn_from_link};
 use crate::event_queue::Task;
 use crate::fabric::Fabric;
 use crate::path_opener::PathOpener;
@@ -51,6 +52,8 @@ pub(crate) struct HostCore {
     pub(crate) max_segments: usize,
     pub(crate) path_opener: PathOpener,
     pub(crate) tcp: TcpTable,
+    /// Datagrams of the application that have not left.
+    pub(crate) outgoing: VecDeque<OutgoingDatagram>,
 }
 
 impl HostCore {
@@ -100,6 +103,7 @@ impl Host {
                 max_segments: config.max_segments.max(1),
                 path_opener: PathOpener::default(),
                 tcp: TcpTable::default(),
+                outgoing: VecDeque::new(),
             },
             application: Box::new(Idle),
             is_listed: false,
@@ -128,6 +132,32 @@ impl Host {
             self.list(fabric);
             return;
         }
+        if interface.raw {
+            let socket = self.core.socket_of(datagram.interface);
+            let (application, mut context) = self.context(fabric);
+            application.on_datagram(
+                &mut context,
+                &RawDatagram {
+                    source: packet.payload.0.source,
+                    socket,
+                    data: &packet.payload.0.data,
+                },
+            );
+            fabric.pool.recycle(packet);
+            self.list(fabric);
+            return;
+        }
+        if datagram.note == DatagramNote::Report {
+            let (now, source) = (fabric.now, datagram.source);
+            self.core.slots.on_path_report(now, source, &datagram.data);
+            fabric.pool.recycle(packet);
+            self.list(fabric);
+            return;
+        }
+        let tag = match datagram.note {
+            DatagramNote::Tag(tag) => Some(tag),
+            _ => None,
+        };
         let meta = DatagramMeta {
             remote: datagram.source,
             local_ip: Some(interface.inner.ip()),
@@ -140,14 +170,14 @@ impl Host {
         match core.endpoint.route(now, &meta, &datagram.data, &mut buffer) {
             Routed::Connection(handle) => {
                 if let Some(connection) = core.slots.get_mut(handle) {
-                    connection.handle_datagram(now, &meta, &mut datagram.data);
+                    connection.handle_tagged_datagram(now, &meta, tag, &mut datagram.data);
                 }
             }
             Routed::NewConnection {
                 handle,
                 mut connection,
             } => {
-                connection.handle_datagram(now, &meta, &mut datagram.data);
+                connection.handle_tagged_datagram(now, &meta, tag, &mut datagram.data);
                 core.slots.insert(handle, connection);
                 let (application, mut context) = self.context(fabric);
                 application.on_accept(&mut context, handle);
@@ -162,7 +192,9 @@ impl Host {
 
     /// Adds the host to the list of those with pending work, if it has any.
     pub(crate) fn list(&mut self, fabric: &mut Fabric) {
-        if (self.core.slots.is_busy() || self.core.tcp.is_busy()) && !self.is_listed {
+        let core = &self.core;
+        let is_busy = core.slots.is_busy() || core.tcp.is_busy() || !core.outgoing.is_empty();
+        if is_busy && !self.is_listed {
             self.is_listed = true;
             fabric.busy.push_back(self.id);
         }
@@ -180,6 +212,9 @@ impl Host {
         }
         while let Some(handle) = self.core.tcp.next_busy() {
             self.drive_tcp(fabric, handle);
+        }
+        while let Some(datagram) = self.core.outgoing.pop_front() {
+            fabric.transmit_raw(&self.core.interfaces, &datagram);
         }
         if self.core.slots.is_busy() {
             // An application answered an event of TCP through QUIC.

@@ -58,8 +58,9 @@ pub mod tcp;
 mod tcp_table;
 mod totals;
 
-pub use application::{Application, HostContext, Idle};
+pub use application::{Application, HostContext, Idle, RawDatagram};
 pub use cipher::{Cipher, SERVER_NAME};
+pub use datagram::DatagramNote;
 pub use dumbbell::{Dumbbell, DumbbellPath, DumbbellRun, FlowSpec};
 pub use error::SimError;
 pub use fabric::{FabricStats, InterfaceId, LinkId, NodeId};

@@ -155,6 +155,12 @@ impl Network {
         self.fabric.set_direct(interface.0);
     }
 
+    /// Lets the application of the interface's host read the datagrams to it
+    /// ([`Application::on_datagram`]), instead of the host's endpoint.
+    pub fn set_raw(&mut self, interface: InterfaceId) {
+        self.fabric.set_raw(interface.0);
+    }
+
     /// Keeps one path open for each pair of an interface of `host` and a remote address, in every connection
     /// that the host opens from now on to the first of them; those beyond the first are opened once the peer
     /// permits, in this order, and again a second after they have ended (RFC 10069).

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_congestion::{ExternalRate, FollowExternalConfig, ParameterError};
+use swiftwater_congestion::{ExternalRate, FollowExternalConfig, ParameterError, RateLawConfig};
 use swiftwater_link::LinkConfig;
 use swiftwater_sim::{Direction, Pair};
 use swiftwater_units::{Bandwidth, ByteCount, PathId, Side};
@@ -74,17 +74,21 @@ fn a_running_controller_can_be_reconfigured() {
 
 #[test]
 fn a_rate_from_outside_reaches_the_controller() {
+    // The law alone, for one report.
     let config = FollowExternalConfig {
         lifetime: Duration::from_secs(10),
+        law: RateLawConfig {
+            startup: false,
+            ..RateLawConfig::default()
+        },
+        trust: false,
+        decay: false,
         ..FollowExternalConfig::default()
     };
     let mut pair = pair(Arc::new(config));
     let now = pair.now();
-    let external = ExternalRate {
-        rate: Bandwidth::from_mbps(2),
-        queue: ByteCount::new(1_250),
-        age: Duration::ZERO,
-    };
+    let rate = Bandwidth::from_mbps(2);
+    let external = ExternalRate::new(rate, ByteCount::new(2_400), Duration::ZERO);
     let connection = pair.connection(Side::Server).unwrap();
     assert!(!connection.on_external_rate(now, PathId::new(1), &external));
     assert!(connection.on_external_rate(now, PathId::ZERO, &external));

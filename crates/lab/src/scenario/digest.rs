@@ -51,7 +51,8 @@ impl Fingerprint {
             .replace(", parallel: None", "")
             .replace(", paths: None", "")
             .replace(", migrates: false", "")
-            .replace(", feedback: None", "");
+            .replace(", feedback: None", "")
+            .replace(", tunnel: None", "");
         self.add(&format!("{:?} {setup} {traces}", case.labels));
     }
 

@@ -18,8 +18,9 @@ use super::reader::{LONGEST, Reader};
 use super::run::RunSettings;
 use super::setup::{App, FeedbackPolicies, FlowPaths, FlowSpec, LinkSpec, TransportSpec};
 use super::streaming;
+use super::tunnel;
 
-const KEYS: [&str; 23] = [
+const KEYS: [&str; 29] = [
     "name",
     "app",
     "cc",
@@ -43,6 +44,12 @@ const KEYS: [&str; 23] = [
     "pacing",
     "ack_eliciting_threshold",
     "max_ack_delay",
+    "loss_judge",
+    "feedback",
+    "viewer_feedback",
+    tunnel::KEYS[0],
+    tunnel::KEYS[1],
+    tunnel::KEYS[2],
 ];
 
 /// Default recovery policy: every loss is retransmitted once.
@@ -172,7 +179,9 @@ fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec
         let why = "only viewers of video on demand migrate";
         return Err(row.fault("migration", why));
     }
-    let feedback = streaming::read_feedback(row, &app, &world.options.feedback)?;
+    let tunnel = tunnel::read(row, &app, (enter, exit), world)?;
+    let in_tunnel = tunnel.as_ref().is_some_and(|tunnel| tunnel.config.reports);
+    let feedback = streaming::read_feedback(row, &app, in_tunnel, &world.options.feedback)?;
     let long = Duration::ZERO..=LONGEST;
     let flow = FlowSpec {
         name,
@@ -199,6 +208,7 @@ fn read_flow(row: &Reader<'_>, name: String, world: &World<'_>) -> Read<FlowSpec
         },
         app,
         paths,
+        tunnel,
     };
     check_times(row, &flow, world.run)?;
     paths::check_coupling(row, flow.paths.as_ref(), &*flow.controller)?;
@@ -267,6 +277,12 @@ fn recovery(
             .get(&paths.scheduler_text)
             .map_err(|error| row.fault("scheduler", error.to_string()))?;
         policies = policies.with_scheduler(scheduler);
+    }
+    if let Some(text) = row.string("loss_judge")? {
+        let judge = (options.loss_judges)
+            .get(text)
+            .map_err(|error| row.fault("loss_judge", error.to_string()))?;
+        policies = policies.with_loss_judge(judge);
     }
     if let Some(feedback) = feedback {
         policies = policies.with_feedback(Arc::clone(&feedback.server));

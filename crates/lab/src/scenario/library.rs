@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use include_dir::{Dir, include_dir};
 use swiftwater_congestion::ControllerCatalogue;
-use swiftwater_policies::{FeedbackCatalogue, ReinjectorCatalogue, SchedulerCatalogue};
+use swiftwater_policies::{
+    FeedbackCatalogue, LossJudgeCatalogue, ReinjectorCatalogue, SchedulerCatalogue,
+};
 use toml::de::{DeTable, DeValue};
 
 use super::Experiment;
@@ -37,6 +39,8 @@ pub struct LoadOptions {
     pub schedulers: SchedulerCatalogue,
     /// Feedback policies for `feedback` and `viewer_feedback`. Default: those of `swiftwater_policies`.
     pub feedback: FeedbackCatalogue,
+    /// Loss judges for `loss_judge`. Default: those of `swiftwater_policies`.
+    pub loss_judges: LossJudgeCatalogue,
     /// The folder that `trace` refers to.
     pub traces: Option<PathBuf>,
     /// Values that override those of the file and of `[quick]`: of an axis (`buffer`, `1bdp,2bdp`;
@@ -57,6 +61,7 @@ impl Default for LoadOptions {
             policies: ReinjectorCatalogue::standard(),
             schedulers: SchedulerCatalogue::standard(),
             feedback: FeedbackCatalogue::standard(),
+            loss_judges: LossJudgeCatalogue::standard(),
             traces: None,
             set: Vec::new(),
             repeats: None,

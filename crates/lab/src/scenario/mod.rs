@@ -40,6 +40,7 @@ mod sweep;
 mod tables;
 mod traces;
 mod tree;
+mod tunnel;
 mod video;
 mod web;
 
@@ -55,7 +56,7 @@ pub use selected::Selected;
 pub use session::SessionSetup;
 pub use setup::{
     App, FeedbackPolicies, FlowPaths, FlowSpec, LinkChange, LinkFault, LinkSpec, Parallel, Setup,
-    SizeDistribution, Spread, TransportSpec, UnknownSize,
+    SizeDistribution, Spread, TransportSpec, TunnelSpec, UnknownSize,
 };
 pub use streaming::{ChunkedVideoSpec, ShortVideoSpec};
 pub use summary_table::{SummaryTable, TableColumn};

@@ -16,6 +16,7 @@ use swiftwater_link::LinkConfig;
 use swiftwater_policies::FeedbackFactory;
 use swiftwater_quic::policy::PolicyFactory;
 use swiftwater_sim::Cipher;
+use swiftwater_sim::apps::TunnelConfig;
 use swiftwater_units::{Bandwidth, ByteCount};
 use thiserror::Error;
 
@@ -183,7 +184,7 @@ pub struct FlowSpec {
     pub recovery: Arc<dyn PolicyFactory>,
     /// As written in the scenario.
     pub recovery_text: String,
-    /// Feedback policies of both ends, of video on demand only.
+    /// Feedback policies of both ends, of video on demand and in tunnels only.
     pub feedback: Option<FeedbackPolicies>,
     /// The transport's settings.
     pub transport: TransportSpec,
@@ -191,9 +192,23 @@ pub struct FlowSpec {
     pub app: App,
     /// Its paths, if links are in parallel. `enter` and `exit` are then the routers of the first one.
     pub paths: Option<FlowPaths>,
+    /// The tunnel that carries its connections near the exit.
+    pub tunnel: Option<TunnelSpec>,
 }
 
-/// What the policies of the two ends of video on demand say to each other.
+/// A tunnel between a proxy at a router and the client at the exit of a flow. Packets on it are larger than those of the
+/// flow by what the tunnel adds.
+#[derive(Clone, Debug)]
+pub struct TunnelSpec {
+    /// Router of the proxy, between entry and exit.
+    pub router: usize,
+    /// What carries the packets, and what the proxy does with lost ones.
+    pub config: TunnelConfig,
+    /// The congestion controller of the connection between proxy and client.
+    pub controller: Arc<dyn ControllerFactory>,
+}
+
+/// What the policies of the two ends of video on demand, or in a tunnel, say to each other.
 #[derive(Clone, Debug)]
 pub struct FeedbackPolicies {
     /// Of the server; [`FlowSpec::recovery`] includes it.

@@ -103,23 +103,35 @@ impl ShortVideoSpec {
     }
 }
 
-/// Reads the feedback policies of both ends; `None` if `app` has none.
+/// No feedback policy.
+const NONE: &str = "none";
+
+/// Reads the feedback policies of both ends, of `app` or `in_tunnel` that reports; `None` if there are none.
 pub(super) fn read_feedback(
     row: &Reader<'_>,
     app: &App,
+    in_tunnel: bool,
     known: &FeedbackCatalogue,
 ) -> Read<Option<FeedbackPolicies>> {
-    if !matches!(app, App::ChunkedVideo(_) | App::ShortVideo(_)) {
-        return Ok(None);
-    }
+    let is_video = matches!(app, App::ChunkedVideo(_) | App::ShortVideo(_));
     let read = |key, default| {
         let name = row.string(key)?.unwrap_or(default);
+        if !is_video && !in_tunnel && name != NONE {
+            let why = "it goes with video on demand, or with a tunnel that reports";
+            return Err(row.fault(key, why));
+        }
         (known.get(name)).map_err(|error| row.fault(key, error.to_string()))
     };
-    Ok(Some(FeedbackPolicies {
-        server: read("feedback", "none")?,
-        viewer: read("viewer_feedback", "player")?,
-    }))
+    let (server, viewer) = match (is_video, in_tunnel) {
+        (true, _) => (NONE, "player"),
+        (false, true) => ("tecc", "tecc-client"),
+        (false, false) => (NONE, NONE),
+    };
+    let policies = FeedbackPolicies {
+        server: read("feedback", server)?,
+        viewer: read("viewer_feedback", viewer)?,
+    };
+    Ok((is_video || in_tunnel).then_some(policies))
 }
 
 /// Reads the keys of chunked video.

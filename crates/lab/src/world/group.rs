@@ -25,6 +25,7 @@ use super::recovery_log::RepairLog;
 use super::streaming::StreamingViewer;
 use super::topology::Topology;
 use super::transport;
+use super::tunnel::Tunnels;
 use super::video::{VideoServer, VideoViewer, viewing};
 use crate::scenario::{App, FlowSpec, Setup};
 
@@ -45,6 +46,8 @@ pub(crate) struct Group<'a> {
     pub(super) plan: Vec<Transfer>,
     /// Observations of loss recovery.
     pub(super) repairs: RepairLog,
+    /// Their tunnels, if they have any.
+    pub(super) tunnels: Tunnels,
     /// When flows without an end stop.
     stop: Instant,
     rate: Bandwidth,
@@ -83,6 +86,7 @@ impl<'a> Builder<'a> {
             starts: Vec::new(),
             plan: Vec::new(),
             repairs: RepairLog::new(Instant::ZERO + setup.warmup, sender(&spec.app)),
+            tunnels: Tunnels::default(),
             stop: spec.stop.map_or(end, |stop| end.min(Instant::ZERO + stop)),
             rate: transport::bottleneck(setup, spec),
             rtt: transport::base_rtt(setup, spec),
@@ -145,7 +149,17 @@ impl<'a> Builder<'a> {
         } else {
             topology.add_host(spec, entries, at(serves))?
         };
-        let receiver = topology.add_host(spec, exits, at(!serves))?;
+        let mut local = None;
+        let receiver = match &spec.tunnel {
+            Some(tunnel) => {
+                let parts = (spec, tunnel);
+                let tunnels = &mut group.tunnels;
+                let end = tunnels.add(topology, self.setup, parts, &sender, &self.crypto, start)?;
+                local = Some(end.local);
+                end.receiver
+            }
+            None => topology.add_host(spec, exits, at(!serves))?,
+        };
         if migrates {
             // Its viewer knows the paths.
         } else if serves {
@@ -153,7 +167,9 @@ impl<'a> Builder<'a> {
         } else {
             topology.join(&sender, &receiver);
         }
-        let ends = MemberEnds::new(&sender, &receiver, migrates);
+        let mut ends = MemberEnds::new(&sender, &receiver, migrates);
+        // In a tunnel, a local address stands for the server.
+        ends.from = local.unwrap_or(ends.from);
         member::install(topology, group, (member, start), ends, client.clone(), rng)?;
         group.senders.push(sender.host);
         group.receivers.push(receiver.host);

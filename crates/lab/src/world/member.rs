@@ -27,7 +27,8 @@ const MAX_REQUESTS: usize = 10_000_000;
 pub(super) struct MemberEnds {
     sender: HostId,
     receiver: HostId,
-    from: SocketAddr,
+    /// Where the sender is reached.
+    pub(super) from: SocketAddr,
     to: SocketAddr,
     /// Between which the receiver migrates.
     local: Vec<LocalAddress>,

@@ -1,9 +1,10 @@
 //! One run: builds the network of a [`Setup`], advances time, measures.
 //!
 //! - [`measures`](mod@measures): the measures and their definitions.
-//! - The rest is private: routers, links and hosts (`topology`), the transport's settings (`transport`), live video (`video`,
-//!   and `session` with a driver of its own), video on demand (`streaming`), browsing (`web`, with a network of its own),
-//!   the applications of a group of flows (`group`, `arrivals`), the sampling times of a run (`run`), the sampled data (`sampling`) and the observed events (`recovery_log`).
+//! - The rest is private: routers, links and hosts (`topology`), the transport's settings (`transport`), tunnels (`tunnel`), live
+//!   video (`video`, and `session` with a driver of its own), video on demand (`streaming`), browsing (`web`, with a network of its
+//!   own), the applications of a group of flows (`group`, `member`, `arrivals`), the sampling times of a run (`run`), the sampled
+//!   data (`sampling`) and the observed events (`recovery_log`).
 //!
 //! A run is only observed: sampling and recording never change which packets are sent.
 
@@ -21,6 +22,7 @@ mod session;
 mod streaming;
 mod topology;
 mod transport;
+mod tunnel;
 mod video;
 mod web;
 

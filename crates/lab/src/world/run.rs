@@ -11,7 +11,7 @@ use super::sampling::{Fairness, GroupMeter, LinkMeter};
 use super::topology::{MAX_HOSTS, Topology};
 use super::{RunError, RunOutcome};
 use crate::record::Recorder;
-use crate::scenario::{App, Setup, Spread};
+use crate::scenario::{App, FlowSpec, Setup, Spread, TunnelSpec};
 
 /// Interval of sampling round-trip times and queues, and of checking the end of the run.
 const TICK: Duration = Duration::from_millis(10);
@@ -238,13 +238,36 @@ fn check(setup: &Setup) -> Result<(), RunError> {
         if flow.count == 0 || receivers == 0 {
             return refuse("the number of a group's flows or hosts", "at least 1");
         }
-        hosts += u64::from(flow.count) + u64::from(receivers);
+        // A tunnel adds a proxy and a client to each member.
+        let in_tunnels = flow
+            .tunnel
+            .as_ref()
+            .map_or(0, |_| 2 * u64::from(flow.count));
+        hosts += u64::from(flow.count) + u64::from(receivers) + in_tunnels;
+        if let Some(tunnel) = &flow.tunnel {
+            check_tunnel(flow, tunnel)?;
+        }
         check_app(&flow.app, setup.duration)?;
     }
     if hosts > u64::from(MAX_HOSTS) {
         return refuse("the number of hosts", "at most 2^20");
     }
     Ok(())
+}
+
+fn check_tunnel(flow: &FlowSpec, tunnel: &TunnelSpec) -> Result<(), RunError> {
+    let is_between = (flow.enter..flow.exit).contains(&tunnel.router);
+    let is_fit = matches!(
+        flow.app,
+        App::Requests { .. } | App::Live { .. } | App::Video(_)
+    );
+    if is_between && is_fit && flow.paths.is_none() {
+        return Ok(());
+    }
+    Err(RunError::out_of_range(
+        "a tunnel",
+        "of a flow in a chain of links whose client is at the exit, with the proxy before it",
+    ))
 }
 
 fn check_app(app: &App, duration: Duration) -> Result<(), RunError> {

@@ -8,7 +8,7 @@ use swiftwater_units::{Bandwidth, Instant};
 
 use super::capacity;
 use super::group::Group;
-use super::measures::{GroupFacts, LinkFacts, Member, TimeMeter, Transfer, jain};
+use super::measures::{GroupFacts, LinkFacts, Member, TimeMeter, Transfer, TunnelFacts, jain};
 use super::path_meter::PathMeter;
 use crate::record::Sample;
 use crate::scenario::{App, LinkSpec, Setup};
@@ -98,6 +98,7 @@ impl GroupMeter {
             members,
             totals,
             repair: group.repairs.finish(end),
+            tunnel: tunnel_facts(network, group),
             rtt: self.rtt,
             paths,
             longest_gap,
@@ -162,6 +163,21 @@ fn transfers(
             (facts, sample)
         })
         .unzip()
+}
+
+/// What the proxies of the group's tunnels did.
+fn tunnel_facts(network: &Network, group: &Group<'_>) -> TunnelFacts {
+    let mut facts = TunnelFacts::default();
+    for stats in group.tunnels.stats(network) {
+        facts.forwarded += stats.forwarded;
+        facts.dropped += stats.dropped;
+        facts.resent += stats.repair.resent;
+        facts.abandoned += stats.repair.abandoned;
+        facts.reports += stats.reports;
+        let delays = stats.queue_delays_ms.into_iter().map(f64::from);
+        facts.queue_delays_ms.extend(delays);
+    }
+    facts
 }
 
 /// The requests that were due in the measured time, each for an object of `size` bytes.

@@ -112,6 +112,33 @@ impl Topology {
         self.add_host(flow, [self.routers.len() - 1], server)
     }
 
+    /// Adds a host that reaches only `other`, at an address of `other` whose datagrams the application there reads;
+    /// returns that address.
+    pub(super) fn add_behind(
+        &mut self,
+        other: &Attached,
+    ) -> Result<(Attached, SocketAddr), SimError> {
+        self.hosts += 1;
+        let host = self.network.add_host(HostConfig::default());
+        let network = &mut self.network;
+        let (there, here) = (network.node(other.host), network.node(host));
+        let up = network.add_link(here, there, LinkConfig::default())?;
+        let down = network.add_link(there, here, LinkConfig::default())?;
+        // 192.0.0.1 and so on, which no path has.
+        let ip = Ipv4Addr::from(0xc000_0000 + self.hosts);
+        let (local, own) = ((ip, SERVER_PORT).into(), (ip, CLIENT_PORT).into());
+        let interface = network.add_interface(other.host, local, down, up)?;
+        network.set_raw(interface);
+        let interface = network.add_interface(host, own, up, down)?;
+        let interfaces = vec![(interface, own)];
+        Ok((Attached { host, interfaces }, local))
+    }
+
+    /// Lets the application of `host` read the datagrams to one of its interfaces.
+    pub(super) fn read_raw(&mut self, host: &Attached, interface: usize) {
+        self.network.set_raw(host.interfaces[interface].0);
+    }
+
     /// The connections of `client` to `server` use all their interfaces, in pairs.
     pub(super) fn join(&mut self, client: &Attached, server: &Attached) {
         let pairs = client.interfaces.iter().zip(&server.interfaces);

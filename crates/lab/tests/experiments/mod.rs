@@ -89,6 +89,7 @@ pub(crate) fn setup(number: u32) -> Setup {
         transport: TransportSpec::default(),
         app: App::Transfer { bytes: 10_000 },
         paths: None,
+        tunnel: None,
     };
     Setup {
         duration: Duration::from_secs(u64::from(number)),

@@ -135,6 +135,7 @@ fn setup() -> Setup {
         transport: TransportSpec::default(),
         app: App::Bulk,
         paths: None,
+        tunnel: None,
     };
     let link = LinkSpec {
         name: "bottleneck".to_owned(),

@@ -55,6 +55,7 @@ pub fn flow(name: &str, app: App, links: usize) -> FlowSpec {
         transport: TransportSpec::default(),
         app,
         paths: None,
+        tunnel: None,
     }
 }
 

@@ -18,6 +18,16 @@ impl Connection {
         self.policies.feedback.as_mut()?.read()
     }
 
+    /// Gives the feedback policy what an element on the path says about it, such as a tunnel that carries the
+    /// packets of this connection
+    /// ([`FeedbackPolicy::on_path_report`](crate::policy::FeedbackPolicy::on_path_report)). Nothing happens without
+    /// feedback.
+    pub fn on_path_report(&mut self, now: Instant, report: &[u8]) {
+        if let Some(exchange) = self.policies.feedback.as_deref_mut() {
+            exchange.on_path_report(now, report);
+        }
+    }
+
     /// A FEEDBACK frame arrived on `path`.
     pub(super) fn on_feedback(
         &mut self,
@@ -46,6 +56,11 @@ impl Connection {
         for path in self.paths.iter_mut() {
             if let Some(judgement) = &mut path.recovery.loss_judgement {
                 judgement.on_feedback(now, &message);
+                // What waits for a judgement is judged again at once.
+                if judgement.judges_packets() {
+                    let again = |at: Instant| at.min(now);
+                    path.space.loss_time = path.space.loss_time.map(again);
+                }
             }
         }
         self.policies.on_feedback(now, &message);

@@ -22,6 +22,23 @@ impl Connection {
     /// Takes a datagram that the endpoint routed here. It is decrypted in place; afterwards its
     /// bytes mean nothing.
     pub fn handle_datagram(&mut self, now: Instant, meta: &DatagramMeta, datagram: &mut [u8]) {
+        self.handle_tagged_datagram(now, meta, None, datagram);
+    }
+
+    /// As [`Connection::handle_datagram`], for a datagram of which the driver knows a number, such as that which a
+    /// tunnel gave it. The feedback policy is told which packets it held
+    /// ([`FeedbackPolicy::on_packet_received`](crate::policy::FeedbackPolicy::on_packet_received)); nothing else
+    /// depends on it.
+    pub fn handle_tagged_datagram(
+        &mut self,
+        now: Instant,
+        meta: &DatagramMeta,
+        tag: Option<u64>,
+        datagram: &mut [u8],
+    ) {
+        if let Some(feedback) = self.policies.feedback.as_deref_mut() {
+            feedback.set_arriving_tag(tag);
+        }
         self.monitor.stats.datagrams_received += 1;
         self.monitor.stats.bytes_received += (datagram.len() as u64).into();
         self.monitor.current_packet = CurrentPacket {
@@ -197,6 +214,11 @@ impl Connection {
         }
         self.lifecycle.on_received(now);
         self.datagrams.on_packet(origin.path, packet.number);
+        if packet.level == EncryptionLevel::OneRtt
+            && let Some(feedback) = self.policies.feedback.as_deref_mut()
+        {
+            feedback.on_packet_received(now, origin.path, packet.number);
+        }
         self.reception(now)
             .on_opened(origin, header, packet, payload);
         let content = self.on_payload(now, packet.level, origin, payload)?;

@@ -179,6 +179,8 @@ impl LossDetection<'_> {
         let pto = recovery.pto_base() + max_ack_delay;
         let longest = pto.saturating_add(recovery.extra_probe_timeout()) * MAX_WAIT_PTOS;
         let path = recovery.path();
+        let view = recovery.rtt();
+        let rtt = view.smoothed.max(view.latest);
         let (Some(largest_acked), Some(judgement)) = (
             ledger.largest_acked_on_path(),
             recovery.loss_judgement.as_deref_mut(),
@@ -196,6 +198,7 @@ impl LossDetection<'_> {
                     size: packet.size,
                     largest_acked,
                     cause,
+                    rtt,
                 };
                 judgement.judge(now, &candidate, packet.sent_at + longest)
             };

@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use swiftwater_congestion::ExternalRate;
-use swiftwater_units::{Instant, PathId};
+use swiftwater_units::{Instant, PacketNumber, PathId};
 use swiftwater_wire::frame::{FeedbackKind, MAX_FEEDBACK_SIZE};
 use thiserror::Error;
 
@@ -116,6 +116,21 @@ pub trait FeedbackPolicy: Send + fmt::Debug {
 
     /// The peer sent a message.
     fn on_feedback(&mut self, now: Instant, feedback: &ReceivedFeedback);
+
+    /// A 1-RTT packet of the peer was received for the first time; `tag` is what the driver knows of its
+    /// datagram ([`Connection::handle_tagged_datagram`](crate::Connection::handle_tagged_datagram)).
+    fn on_packet_received(
+        &mut self,
+        _now: Instant,
+        _path: PathId,
+        _number: PacketNumber,
+        _tag: Option<u64>,
+    ) {
+    }
+
+    /// The driver learned something about the way of the packets from an element on it, such as a report of
+    /// a tunnel ([`Connection::on_path_report`](crate::Connection::on_path_report)). The bytes come from outside.
+    fn on_path_report(&mut self, _now: Instant, _report: &[u8]) {}
 
     /// A rate that follows from what the peer sent, and the path whose congestion controller shall be
     /// given it; asked after [`FeedbackPolicy::on_feedback`] until `None`, 16 times at most.

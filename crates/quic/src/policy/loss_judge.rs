@@ -47,6 +47,8 @@ pub struct LossCandidate {
     pub largest_acked: PacketNumber,
     /// Which threshold is exceeded.
     pub cause: LossCause,
+    /// The larger of `smoothed_rtt` and `latest_rtt` of the path.
+    pub rtt: Duration,
 }
 
 impl LossCandidate {
@@ -65,7 +67,15 @@ impl LossCandidate {
             size: 1_200,
             largest_acked,
             cause: LossCause::Reorder,
+            rtt: Duration::from_millis(100),
         }
+    }
+
+    /// Sets [`LossCandidate::rtt`]; 100 ms without.
+    #[must_use]
+    pub fn rtt(mut self, rtt: Duration) -> Self {
+        self.rtt = rtt;
+        self
     }
 
     /// Sets [`LossCandidate::cause`].

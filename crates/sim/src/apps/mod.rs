@@ -12,6 +12,7 @@ mod request;
 mod stream;
 mod tcp_exchange;
 mod transfers;
+mod tunnel;
 mod web;
 
 pub use bulk::{BulkReceiver, BulkSender, Received, RttSamples};
@@ -24,4 +25,5 @@ pub use request::{Exchange, Requester, Responder};
 pub use stream::{Sink, Source};
 pub use tcp_exchange::{TcpExchange, TcpExchangeServer};
 pub use transfers::{Arrival, Transfer, TransferReceiver, TransferSender};
+pub use tunnel::{Carriage, TunnelClient, TunnelConfig, TunnelProxy, TunnelStats};
 pub use web::{Protocol, WebClient, WebRequest, WebServer};

@@ -487,6 +487,10 @@ impl Controller for Bbr1 {
         set_live(&mut self.config, LIVE, settings)
     }
 
+    fn bandwidth(&self) -> Option<Bandwidth> {
+        Some(self.estimate()).filter(|bandwidth| !bandwidth.is_zero())
+    }
+
     fn snapshot(&self) -> Snapshot {
         let min_rtt = self.min_rtt.get().unwrap_or_default();
         let policed = self.policer.rate().unwrap_or_default();

@@ -267,6 +267,10 @@ impl Controller for Bbr3 {
         set_live(&mut self.config, LIVE, settings)
     }
 
+    fn bandwidth(&self) -> Option<Bandwidth> {
+        Some(self.bandwidth).filter(|bandwidth| !bandwidth.is_zero())
+    }
+
     fn snapshot(&self) -> Snapshot {
         Snapshot {
             cwnd: self.cwnd,

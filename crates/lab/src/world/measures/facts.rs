@@ -11,6 +11,7 @@ use super::repair::RepairFacts;
 use super::session::SessionFacts;
 use super::statistics::TimeMeter;
 use super::streaming::StreamingViewing;
+use super::tunnel::TunnelFacts;
 use super::video::VideoFacts;
 use crate::world::web::Visit;
 
@@ -38,6 +39,7 @@ pub(in crate::world) struct GroupFacts {
     /// run.
     pub(in crate::world) totals: HostTotals,
     pub(in crate::world) repair: RepairFacts,
+    pub(in crate::world) tunnel: TunnelFacts,
     pub(in crate::world) rtt: TimeMeter,
     /// Its paths, if links are in parallel.
     pub(in crate::world) paths: Vec<PathFacts>,

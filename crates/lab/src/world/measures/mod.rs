@@ -121,6 +121,19 @@
 //! | `videos_seen` | `short-video`: videos of which a picture was shown |
 //! | `unplayed_share` | `short-video`: bytes received of videos that were left, and not played / bytes received |
 //!
+//! # Groups in tunnels
+//!
+//! Those of the tunnel are over the whole run, the warm-up included; packets are those from the server to the client.
+//!
+//! | measure | definition |
+//! |---|---|
+//! | `duplicates_share` | packets that the server declared lost and that arrived / packets that it sent: what reached the client twice |
+//! | `tunnel_queue_mean_ms`, `tunnel_queue_p95_ms` | bytes that a packet finds waiting at the proxy / the rate that congestion control grants: mean and 95th percentile over packets |
+//! | `tunnel_resent_share` | datagrams that the proxy sent again / packets |
+//! | `tunnel_abandoned_share` | packets that the proxy gave up to repair / packets |
+//! | `tunnel_dropped_share` | packets that found no room at the proxy, or waited for too long / packets |
+//! | `tunnel_reports_share` | reports of the proxy / packets |
+//!
 //! # Sessions (`session`)
 //!
 //! Those of live video, and the ones below; none of links and of the whole run. Nothing is excluded
@@ -186,6 +199,7 @@ mod repair;
 mod session;
 mod statistics;
 mod streaming;
+mod tunnel;
 mod video;
 mod web;
 mod whole;
@@ -196,6 +210,7 @@ pub(super) use repair::RepairFacts;
 pub(super) use session::SessionFacts;
 pub(super) use statistics::{TimeMeter, jain};
 pub(super) use streaming::StreamingViewing;
+pub(super) use tunnel::TunnelFacts;
 pub(super) use video::{Missed, VideoFacts, VideoViewing};
 
 use crate::scenario::{App, FlowSpec, Setup};
@@ -205,14 +220,29 @@ type Column<T> = (&'static str, fn(&T) -> Option<f64>);
 
 /// The columns of a group of flows, in order.
 fn group_columns(flow: &FlowSpec) -> impl Iterator<Item = &'static Column<GroupFacts>> {
-    let parts: [&[_]; 5] = match flow.app {
+    let parts: [&[_]; 6] = match flow.app {
         // It has no connection.
-        App::Session(_) => [video::VIDEO, session::SESSION, &[], &[], &[]],
-        App::Web(_) => [web::WEB, &[], &[], &[], &[]],
-        App::Poisson { .. } => [group::EVERY, &[], group::TRANSFERS, repair::REPAIR, &[]],
+        App::Session(_) => [video::VIDEO, session::SESSION, &[], &[], &[], &[]],
+        App::Web(_) => [web::WEB, &[], &[], &[], &[], &[]],
+        App::Poisson { .. } => [
+            group::EVERY,
+            &[],
+            group::TRANSFERS,
+            repair::REPAIR,
+            &[],
+            &[],
+        ],
         _ => {
             let [own, special] = own(&flow.app);
-            [group::EVERY, several(flow), own, special, repair::REPAIR]
+            let tunnel = in_tunnel(flow);
+            [
+                group::EVERY,
+                several(flow),
+                own,
+                special,
+                repair::REPAIR,
+                tunnel,
+            ]
         }
     };
     parts.into_iter().flatten()
@@ -230,6 +260,14 @@ pub(crate) fn is_time_of_an_event(column: &str) -> bool {
 
 fn several(flow: &FlowSpec) -> &'static [Column<GroupFacts>] {
     if flow.count > 1 { group::SEVERAL } else { &[] }
+}
+
+fn in_tunnel(flow: &FlowSpec) -> &'static [Column<GroupFacts>] {
+    if flow.tunnel.is_some() {
+        tunnel::TUNNEL
+    } else {
+        &[]
+    }
 }
 
 fn own(app: &App) -> [&'static [Column<GroupFacts>]; 2] {

@@ -66,6 +66,8 @@ pub struct Repair {
     limits: RepairLimits,
     unsettled: BTreeMap<u64, Sent>,
     bytes: usize,
+    /// Bytes that may be kept: those of the limits, or more on a long path.
+    room: usize,
     next: u64,
     stats: RepairStats,
 }
@@ -77,6 +79,7 @@ impl Repair {
             limits,
             unsettled: BTreeMap::new(),
             bytes: 0,
+            room: limits.most_bytes,
             next: 0,
             stats: RepairStats::default(),
         }
@@ -95,6 +98,11 @@ impl Repair {
     /// Bytes of payloads that are kept, each counted as its datagram and 64 bytes.
     pub fn kept_bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// The connection to the client holds `bytes` in flight: twice as many are kept, if that is more than the limit.
+    pub fn on_bytes_in_flight(&mut self, bytes: usize) {
+        self.room = self.limits.most_bytes.max(bytes.saturating_mul(2));
     }
 
     /// The number of the next payload.
@@ -118,7 +126,7 @@ impl Repair {
         };
         self.unsettled.insert(self.next, sent);
         self.next += 1;
-        while self.bytes > self.limits.most_bytes {
+        while self.bytes > self.room {
             self.on_unsent(self.settled());
         }
     }

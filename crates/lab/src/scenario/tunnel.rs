@@ -1,0 +1,64 @@
+//! The keys of a flow's tunnel.
+
+use swiftwater_sim::apps::{Carriage, TunnelConfig};
+
+use super::error::{Read, known_names};
+use super::flows::World;
+use super::reader::Reader;
+use super::setup::{App, TunnelSpec};
+
+/// The keys.
+pub(super) const KEYS: [&str; 3] = ["tunnel", "tunnel_at", "tunnel_cc"];
+
+/// No tunnel.
+const NONE: &str = "none";
+
+/// The kinds of tunnels: name, carriage, repair, reports.
+const KINDS: [(&str, Carriage, bool, bool); 4] = [
+    ("datagrams", Carriage::Datagrams, false, false),
+    ("stream", Carriage::Stream, false, false),
+    ("repair", Carriage::Datagrams, true, false),
+    ("tecc", Carriage::Datagrams, true, true),
+];
+
+/// Reads the keys; `None` without a tunnel.
+pub(super) fn read(
+    row: &Reader<'_>,
+    app: &App,
+    (enter, exit): (usize, usize),
+    world: &World<'_>,
+) -> Read<Option<TunnelSpec>> {
+    let name = row.string("tunnel")?.unwrap_or(NONE);
+    if name == NONE {
+        return Ok(None);
+    }
+    let kind = KINDS.iter().find(|(kind, ..)| *kind == name);
+    let Some((_, carriage, repair, reports)) = kind else {
+        let names = KINDS.iter().map(|(name, ..)| *name).chain([NONE]);
+        return Err(row.fault("tunnel", known_names(name, names)));
+    };
+    if !matches!(app, App::Requests { .. } | App::Live { .. } | App::Video(_)) {
+        let why = "its client must be at the exit: `requests`, `live` or `video`";
+        return Err(row.fault("tunnel", why));
+    }
+    if world.is_parallel || enter >= exit {
+        let why = "a tunnel needs a chain of [[link]]s, and an exit behind the entry";
+        return Err(row.fault("tunnel", why));
+    }
+    let between = enter as u64..=exit as u64 - 1;
+    let router = row.whole("tunnel_at", between)?.unwrap_or(exit as u64 - 1);
+    let text = match row.string("tunnel_cc")? {
+        Some(text) => text,
+        None => row.string("cc")?.unwrap_or_default(),
+    };
+    let controller = world.options.catalogue.get(text);
+    Ok(Some(TunnelSpec {
+        router: router as usize,
+        config: TunnelConfig {
+            carriage: *carriage,
+            repair: repair.then(Default::default),
+            reports: *reports,
+        },
+        controller: controller.map_err(|error| row.fault("tunnel_cc", error.to_string()))?,
+    }))
+}

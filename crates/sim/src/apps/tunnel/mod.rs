@@ -1,0 +1,44 @@
+//! A UDP tunnel over QUIC: a proxy and a client, each on a host with two interfaces, the first of the connection between
+//! them, the second of UDP. The second one of the client is a local address that stands for the server.
+//!
+//! ```text
+//! server --- UDP -- proxy == QUIC == client -- UDP --- host with the connection in the tunnel
+//! ```
+//!
+//! Datagrams have the form and size of those of UDP proxying over HTTP/3 (RFC 9298 and RFC 9297): a byte for the
+//! stream, a context, a number if the tunnel repairs. HTTP itself, its request and its fields, is left out. What the
+//! proxy keeps, repairs and reports are the parts of `swiftwater-tecc`.
+
+mod client;
+mod proxy;
+mod segments;
+mod wire;
+
+pub use client::TunnelClient;
+pub use proxy::{TunnelProxy, TunnelStats};
+
+use swiftwater_quic::SocketId;
+use swiftwater_tecc::RepairLimits;
+
+/// Interface of UDP.
+const UDP: SocketId = SocketId(1);
+
+/// What carries UDP payloads.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Carriage {
+    /// Datagrams (RFC 9221).
+    Datagrams,
+    /// One stream in each direction, each payload after its length: reliable and in order.
+    Stream,
+}
+
+/// Settings of a tunnel, those of both ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TunnelConfig {
+    /// What carries UDP payloads.
+    pub carriage: Carriage,
+    /// The proxy sends lost datagrams again, within these limits.
+    pub repair: Option<RepairLimits>,
+    /// The proxy reports, and the client passes the reports on; only with `repair`.
+    pub reports: bool,
+}

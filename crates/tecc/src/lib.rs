@@ -1,0 +1,21 @@
+//! TECC (NSDI 2024): a tunnel that repairs losses near the client and tells the server how it fares. Without I/O: what a
+//! proxy and a client have to decide, for whatever carries the datagrams.
+//!
+//! - [`Repair`]: what the proxy has sent and may have to send again.
+//! - [`TunnelReport`]: what the proxy tells the client about rate, queue and repairs; [`Reporter`]: when.
+//! - [`Classifier`]: what became of the packets that the client misses.
+//!
+//! What the server does with it is in `swiftwater-policies` (`tecc`), the fields of HTTP and the contexts of RFC 9298
+//! are in `swiftwater-tunnel`.
+
+#![forbid(unsafe_code)]
+
+mod classify;
+mod repair;
+mod report;
+mod reporter;
+
+pub use classify::{Classifier, LossPlace, LostPackets};
+pub use repair::{Repair, RepairLimits, RepairStats};
+pub use report::{MalformedReport, ReportFlags, TunnelReport};
+pub use reporter::{Reporter, ReporterConfig, TunnelState};
