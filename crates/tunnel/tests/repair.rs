@@ -12,11 +12,11 @@ use http::HeaderValue;
 use proptest::prelude::*;
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_net::relay::{Relay, RelayConfig};
-use swiftwater_tunnel::client::{TunnelClient, UdpTunnel};
+use swiftwater_tunnel::client::{FromTunnel, TunnelClient, UdpTunnel};
 use swiftwater_tunnel::context::ContextId;
 use swiftwater_tunnel::proxy::ProxyConfig;
 use swiftwater_tunnel::target::Template;
-use swiftwater_tunnel::tecc::{Agreement, Repair, RepairLimits, data};
+use swiftwater_tunnel::tecc::{Agreement, Repair, RepairLimits, TunnelReport, data};
 use swiftwater_units::Instant;
 use swiftwater_wire::VarInt;
 
@@ -38,8 +38,18 @@ fn offers() {
     let offer = Agreement::OFFER.field().unwrap();
     assert_eq!(offer, "?1;v=1;d=2");
     assert_eq!(Agreement::parse(&offer), Some(Agreement::OFFER));
-    let data = parse("?1; d=4; v=1; r=6; unknown=\"x\"").unwrap().data();
-    assert_eq!(data.get(), 4);
+    let both = parse("?1; d=4; v=1; r=6; unknown=\"x\"").unwrap();
+    assert_eq!(both.data().get(), 4);
+    assert_eq!(both.reports().map(ContextId::get), Some(6));
+    let with_reports = Agreement::OFFER_WITH_REPORTS.field().unwrap();
+    assert_eq!(with_reports, "?1;v=1;d=2;r=4");
+    let with_reports = Agreement::parse(&with_reports).unwrap();
+    assert_eq!(with_reports, Agreement::OFFER_WITH_REPORTS);
+    // A proxy may leave reports out, but not give what was not asked for.
+    assert!(Agreement::OFFER.answers(with_reports));
+    assert!(with_reports.answers(with_reports));
+    assert!(!with_reports.answers(Agreement::OFFER));
+    assert!(!both.answers(with_reports));
     for text in [
         "",
         "?0;v=1;d=2",
@@ -55,6 +65,10 @@ fn offers() {
         "?1;v=1;d=2.0",
         "?1;v=1;d=\"2\"",
         "?1;v=1;d=2, ?1",
+        "?1;v=1;d=2;r=2",
+        "?1;v=1;d=2;r=5",
+        "?1;v=1;d=2;r=0",
+        "?1;v=1;d=2;r",
         "?1;v=1;d=99999999999999999999",
     ] {
         assert_eq!(parse(text), None, "{text}");
@@ -238,6 +252,59 @@ async fn a_proxy_without_repair_opens_plain_tunnels() {
         assert!(!tunnel.is_repaired());
         tunnel.send(b"@short").await.unwrap();
         assert_eq!(tunnel.recv().await.unwrap(), "@short");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reports_come_to_a_client_that_asked_for_them() {
+    guard(async {
+        let stage = Stage::new();
+        let relay = lossy(&stage);
+        let template = Template::new(NAME).unwrap();
+        let connector = stage.connector_to(relay.local_addr());
+        let client = TunnelClient::with_reports(template, Some(&token()), connector);
+        let mut tunnel = client.open(&echo().await).await.unwrap();
+        assert!(tunnel.is_repaired() && tunnel.has_reports());
+        let (mut numbers, mut reports): (Vec<u64>, Vec<TunnelReport>) = Default::default();
+        while reports.len() < 3 || numbers.len() < 20 {
+            tunnel.send(b"@short").await.unwrap();
+            let next = tokio::time::timeout(Duration::from_millis(20), tunnel.recv_any()).await;
+            match next {
+                Ok(Ok(FromTunnel::Payload { payload, number })) => {
+                    assert_eq!(payload, "@short");
+                    numbers.extend(number);
+                }
+                Ok(Ok(FromTunnel::Report(report))) => {
+                    reports.push(TunnelReport::decode(&report).unwrap());
+                }
+                Ok(Err(error)) => panic!("{error}"),
+                // Lost on the way to the proxy.
+                Err(_) => {}
+            }
+        }
+        let newest = reports.iter().max_by_key(|report| report.sequence).unwrap();
+        assert!(newest.rate.as_bps() > 0 && !newest.smoothed_rtt.is_zero());
+        assert!(newest.settled <= newest.next_number);
+        assert!(newest.next_number > 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_an_agreement_every_payload_is_in_the_context_of_rfc_9298() {
+    guard(async {
+        let stage = Stage::new();
+        let template = Template::new(NAME).unwrap();
+        let connector = stage.connector_to(stage.server_end.local_addr());
+        let client = TunnelClient::new(template, Some(&token()), connector);
+        let mut tunnel = client.open(&echo().await).await.unwrap();
+        for _ in 0..50 {
+            tunnel.send(b"@short").await.unwrap();
+            let (payload, number) = (Bytes::from_static(b"@short"), None);
+            let expected = FromTunnel::Payload { payload, number };
+            assert_eq!(tunnel.recv_any().await.unwrap(), expected);
+        }
     })
     .await;
 }

@@ -13,4 +13,4 @@ mod udp_tunnel;
 pub use error::{ConnectError, OpenError, TunnelError};
 pub use local_forward::{ForwardStats, LocalForward};
 pub use tunnel_client::{Connect, Connecting, TunnelClient};
-pub use udp_tunnel::{OpeningTunnel, UdpSender, UdpTunnel};
+pub use udp_tunnel::{FromTunnel, OpeningTunnel, UdpSender, UdpTunnel};

@@ -39,7 +39,7 @@ pub struct TunnelClient {
 struct Shared {
     template: Template,
     credentials: Option<HeaderValue>,
-    repair: bool,
+    offer: Option<Agreement>,
     connector: Box<dyn Connect>,
     connection: Mutex<Option<SendRequest>>,
 }
@@ -48,26 +48,37 @@ impl TunnelClient {
     /// A client of the proxy that `template` names, with the user's token if the proxy wants one. It connects when
     /// the first tunnel is opened.
     pub fn new(template: Template, token: Option<&Token>, connector: impl Connect) -> Self {
-        Self::build(template, token, connector, false)
+        Self::build(template, token, connector, None)
     }
 
     /// The same, and asks the proxy to repair losses on its way to the client ([`tecc`](crate::tecc)); a proxy that
     /// doesn't know how opens plain tunnels.
     pub fn with_repair(template: Template, token: Option<&Token>, connector: impl Connect) -> Self {
-        Self::build(template, token, connector, true)
+        Self::build(template, token, connector, Some(Agreement::OFFER))
+    }
+
+    /// The same, and asks the proxy for reports, which come with the datagrams
+    /// ([`UdpTunnel::recv_any`]): for programs whose QUIC connections go through the tunnel and take them.
+    pub fn with_reports(
+        template: Template,
+        token: Option<&Token>,
+        connector: impl Connect,
+    ) -> Self {
+        let offer = Agreement::OFFER_WITH_REPORTS;
+        Self::build(template, token, connector, Some(offer))
     }
 
     fn build(
         template: Template,
         token: Option<&Token>,
         connector: impl Connect,
-        repair: bool,
+        offer: Option<Agreement>,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 template,
                 credentials: token.and_then(Token::credentials),
-                repair,
+                offer,
                 connector: Box::new(connector),
                 connection: Mutex::default(),
             }),
@@ -88,17 +99,14 @@ impl TunnelClient {
             let headers = request.headers_mut();
             headers.insert(PROXY_AUTHORIZATION, credentials.clone());
         }
-        if self.shared.repair
-            && let Some(offer) = Agreement::OFFER.field()
-        {
+        if let Some(offer) = self.shared.offer.and_then(Agreement::field) {
             request.headers_mut().insert(TECC, offer);
         }
         let connection = self.connection().await?;
         let protocol = ConnectProtocol::new(CONNECT_UDP)
             .ok_or_else(|| ConnectError("connect-udp is no token".into()))?;
-        Ok(OpeningTunnel::new(
-            connection.connect(protocol, request).await?,
-        ))
+        let pending = connection.connect(protocol, request).await?;
+        Ok(OpeningTunnel::new(pending, self.shared.offer))
     }
 
     /// The connection to the proxy: the one in use, or a new one.

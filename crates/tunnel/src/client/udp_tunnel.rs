@@ -19,11 +19,12 @@ use crate::tecc::{Agreement, TECC, data};
 #[derive(Debug)]
 pub struct OpeningTunnel {
     pending: PendingConnect,
+    offer: Option<Agreement>,
 }
 
 impl OpeningTunnel {
-    pub(super) fn new(pending: PendingConnect) -> Self {
-        Self { pending }
+    pub(super) fn new(pending: PendingConnect, offer: Option<Agreement>) -> Self {
+        Self { pending, offer }
     }
 
     /// Sends a UDP payload before the proxy's answer; without datagrams below HTTP, or if it does not fit, it is
@@ -46,7 +47,9 @@ impl OpeningTunnel {
         }
         let agreement = head.headers.get(TECC).and_then(Agreement::parse);
         // What was not offered is no agreement.
-        let agreement = agreement.filter(|agreement| *agreement == Agreement::OFFER);
+        let agreement = agreement.zip(self.offer);
+        let agreement = agreement.filter(|(agreement, offer)| agreement.answers(*offer));
+        let agreement = agreement.map(|(agreement, _)| agreement);
         let sender = UdpSender {
             datagrams: datagrams.clone(),
             content: Arc::new(Mutex::new(content.send)),
@@ -57,7 +60,7 @@ impl OpeningTunnel {
             content: content.receive,
             capsules: CapsuleReader::new((8 + MAX_UDP_PAYLOAD) as u64),
             waiting: VecDeque::new(),
-            numbered: agreement.map(Agreement::data),
+            agreement,
             proxy_status: text(&head.headers),
         })
     }
@@ -76,10 +79,26 @@ pub struct UdpTunnel {
     content: RecvContent,
     capsules: CapsuleReader,
     /// Received in capsules, not read yet.
-    waiting: VecDeque<Bytes>,
-    /// The context of numbered payloads, if the proxy repairs losses.
-    numbered: Option<ContextId>,
+    waiting: VecDeque<FromTunnel>,
+    /// What was agreed on, if the proxy repairs losses.
+    agreement: Option<Agreement>,
     proxy_status: Option<String>,
+}
+
+/// What comes out of a tunnel.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum FromTunnel {
+    /// A UDP payload of the target.
+    Payload {
+        /// The payload.
+        payload: Bytes,
+        /// Its number in a tunnel that repairs losses; QUIC packets with long headers have none. For
+        /// `Connection::handle_tagged_datagram` of `swiftwater-quic`.
+        number: Option<u64>,
+    },
+    /// A report of the proxy ([`TunnelReport`](crate::tecc::TunnelReport)), encoded. For the QUIC connections in the
+    /// tunnel.
+    Report(Bytes),
 }
 
 /// Sends into a tunnel. Clones share it.
@@ -130,21 +149,36 @@ impl UdpTunnel {
 
     /// Whether the proxy repairs losses on its way to the client.
     pub fn is_repaired(&self) -> bool {
-        self.numbered.is_some()
+        self.agreement.is_some()
+    }
+
+    /// Whether the proxy sends reports.
+    pub fn has_reports(&self) -> bool {
+        self.agreement
+            .is_some_and(|agreement| agreement.reports().is_some())
     }
 
     /// The next UDP payload of the target. Dropping the future loses nothing.
     pub async fn recv(&mut self) -> Result<Bytes, TunnelError> {
         loop {
-            if let Some(payload) = self.waiting.pop_front() {
+            if let FromTunnel::Payload { payload, .. } = self.recv_any().await? {
                 return Ok(payload);
+            }
+        }
+    }
+
+    /// The next UDP payload of the target with its number, or report of the proxy. Dropping the future loses nothing.
+    pub async fn recv_any(&mut self) -> Result<FromTunnel, TunnelError> {
+        loop {
+            if let Some(next) = self.waiting.pop_front() {
+                return Ok(next);
             }
             tokio::select! {
                 biased;
                 datagram = self.datagrams.recv() => match datagram {
                     Ok(datagram) => {
-                        if let Some(payload) = self.payload(datagram) {
-                            return Ok(payload);
+                        if let Some(next) = self.content_of(datagram) {
+                            return Ok(next);
                         }
                     }
                     // The content says why.
@@ -161,23 +195,28 @@ impl UdpTunnel {
         }
     }
 
-    /// The UDP payload of a datagram; `None` in other contexts.
-    fn payload(&self, datagram: Bytes) -> Option<Bytes> {
-        match context::decode(datagram)? {
-            (ContextId::UDP, payload) => Some(payload),
-            (context, content) if self.numbered == Some(context) => {
-                data::decode(content).map(|(_, payload)| payload)
-            }
-            _ => None,
+    /// What a datagram holds; `None` in unknown contexts.
+    fn content_of(&self, datagram: Bytes) -> Option<FromTunnel> {
+        let (context, content) = context::decode(datagram)?;
+        if context == ContextId::UDP {
+            let (payload, number) = (content, None);
+            return Some(FromTunnel::Payload { payload, number });
         }
+        let agreement = self.agreement?;
+        if context == agreement.data() {
+            let (number, payload) = data::decode(content)?;
+            let number = Some(number);
+            return Some(FromTunnel::Payload { payload, number });
+        }
+        (agreement.reports() == Some(context)).then_some(FromTunnel::Report(content))
     }
 
     fn take_capsules(&mut self, mut piece: Bytes) {
         while let Some(capsule) = self.capsules.next(&mut piece) {
             if capsule.capsule_type == capsule_type::DATAGRAM
-                && let Some(payload) = self.payload(capsule.value)
+                && let Some(next) = self.content_of(capsule.value)
             {
-                self.waiting.push_back(payload);
+                self.waiting.push_back(next);
             }
         }
     }

@@ -15,6 +15,7 @@ mod config;
 mod idle;
 mod places;
 mod refusal;
+mod repaired;
 mod request;
 mod resolve;
 mod stats;

@@ -19,18 +19,16 @@ use tokio::select;
 
 use super::capsules::{self, CapsuleError, Capsules};
 use super::idle::Idle;
+use super::repaired::Repaired;
 use super::stats::{Counters, Dropped};
 use super::target_socket::{RECEIVE_BUFFER, TargetSocket};
 use crate::MAX_UDP_PAYLOAD;
 use crate::context::{self, ContextId};
 use crate::policy::{Reflection, ReflectionLimit};
-use crate::tecc::{Agreement, Repair, RepairLimits, data};
+use crate::tecc::{Agreement, RepairLimits, data};
 
 /// How long a datagram may wait for its turn to the client: what is older, the sender has sent again.
-const MAX_QUEUE_DELAY: Duration = Duration::from_millis(300);
-
-/// Repairs go ahead of what waits: the client's QUIC already misses them.
-const URGENCY_OF_REPAIRS: u8 = 2;
+pub(super) const MAX_QUEUE_DELAY: Duration = Duration::from_millis(300);
 
 /// What a tunnel needs.
 pub(super) struct Tunnel {
@@ -97,17 +95,16 @@ impl Tunnel {
         let mut client = ToClient {
             datagrams: datagrams.clone(),
             content: to_client,
-            repaired: agreement.map(|(agreement, limits)| Repaired {
-                context: agreement.data(),
-                repair: Repair::new(limits),
-            }),
+            repaired: agreement.map(|(agreement, limits)| Repaired::new(agreement, limits)),
             counters: &counters,
         };
         let mut capsules = Capsules::new();
         let mut idle = Idle::new(idle_timeout);
         let mut buffer = Vec::new();
         loop {
+            let report_in = client.report();
             select! {
+                () = tokio::time::sleep(report_in.unwrap_or_default()), if report_in.is_some() => {}
                 ready = socket.ready() => {
                     let received = ready.and_then(|ready| {
                         from_target(ready, &mut target, &mut client, &mut buffer)
@@ -293,70 +290,25 @@ impl ToClient<'_> {
         }
     }
 
+    /// Reports if it is time to; returns in what time to ask again, although nothing passes.
+    fn report(&mut self) -> Option<Duration> {
+        let repaired = self.repaired.as_mut()?;
+        repaired.report(self.datagrams.as_ref()?)
+    }
+
     fn send_capsule(&mut self, datagram: Vec<u8>) -> Result<(), Dropped> {
         let frame = Frame::data(capsules::encode(datagram));
         self.content.try_send(frame).map_err(|_| Dropped::Full)
     }
 }
 
-/// Datagrams with repair.
-struct Repaired {
-    context: ContextId,
-    repair: Repair,
-}
-
-impl Repaired {
-    fn send(&mut self, datagrams: &HttpDatagrams, payload: &[u8]) -> Result<(), Dropped> {
-        let number = self.repair.next_number();
-        let datagram = Bytes::from(data::encode(self.context, number, payload));
-        let now = datagrams.connection().now();
-        let mut options = deadline(now + MAX_QUEUE_DELAY);
-        options.key = Some(number);
-        send_datagram(datagrams, &datagram, options)?;
-        self.repair.on_sent(now, datagram);
-        Ok(())
-    }
-
-    /// Takes the fate of a payload; true if it was sent again.
-    fn on_fate(&mut self, datagrams: &HttpDatagrams, number: u64, fate: DatagramFate) -> bool {
-        match fate {
-            DatagramFate::Acknowledged => self.repair.on_acknowledged(number),
-            DatagramFate::Lost => return self.send_again(datagrams, number),
-            // It never left.
-            _ => self.repair.on_unsent(number),
-        }
-        false
-    }
-
-    fn send_again(&mut self, datagrams: &HttpDatagrams, number: u64) -> bool {
-        let connection = datagrams.connection();
-        let (rtt, variation) = connection.stats().paths.first().map_or_else(
-            || (Duration::MAX / 8, Duration::ZERO),
-            |path| (path.smoothed_rtt, path.rtt_var),
-        );
-        let horizon = self.repair.limits().horizon(rtt, variation);
-        let lost = self.repair.on_lost(connection.now(), number, horizon);
-        let Some((datagram, until)) = lost else {
-            return false;
-        };
-        let mut options = deadline(until);
-        options.key = Some(number);
-        options.urgency = URGENCY_OF_REPAIRS;
-        let sent = send_datagram(datagrams, &datagram, options).is_ok();
-        if !sent {
-            self.repair.on_unsent(number);
-        }
-        sent
-    }
-}
-
-fn deadline(until: Instant) -> DatagramOptions {
+pub(super) fn deadline(until: Instant) -> DatagramOptions {
     let mut options = DatagramOptions::default();
     options.deadline = Some(until);
     options
 }
 
-fn send_datagram(
+pub(super) fn send_datagram(
     datagrams: &HttpDatagrams,
     datagram: &[u8],
     options: DatagramOptions,
