@@ -7,6 +7,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use swiftwater_cli::commands::serve::config::acme::Acme;
 use swiftwater_cli::commands::serve::config::values::HostPattern;
 use swiftwater_cli::commands::serve::config::{Config, ConfigError, parse};
 use tempfile::TempDir;
@@ -81,6 +82,13 @@ fn the_example_is_what_it_says() {
     // Whatever has no comment of another default is the default.
     expected.listen = config.listen;
     expected.certificates.clone_from(&config.certificates);
+    let acme = config.acme.as_ref().unwrap().get_ref();
+    assert_eq!(acme.domains, ["shop.example.org"]);
+    assert!(acme.accept_terms && acme.contact == ["admin@example.org"]);
+    let default = Acme::default();
+    assert_eq!(acme.directory, default.directory);
+    assert_eq!(acme.challenge, default.challenge);
+    expected.acme.clone_from(&config.acme);
     expected.limits.idle_timeout = config.limits.idle_timeout;
     expected.log.clone_from(&config.log);
     expected.metrics.clone_from(&config.metrics);
@@ -95,6 +103,7 @@ fn the_example_has_every_key() {
     let text = fs::read_to_string(example()).unwrap();
     for section in [
         "",
+        "[acme]",
         "[tls]",
         "[limits]",
         "[log]",
@@ -161,6 +170,17 @@ fn a_printed_configuration_means_the_same() {
         "--print-config",
         "--no-tcp",
     ];
+    // A certificate authority would connect over TCP.
+    let refused = run(flags);
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        !refused.status.success() && text.contains("tls-alpn-01 needs"),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 1, "{text}");
+    let mut without: toml::Table = first.parse().unwrap();
+    assert!(without.remove("acme").is_some());
+    fs::write(copy, without.to_string()).unwrap();
     let fourth = parse(&succeeded(&run(flags)), Path::new("/x/y")).unwrap();
     let [site] = &fourth.sites[..] else {
         panic!("one site")

@@ -15,11 +15,8 @@ pub fn effective(args: &ServeArgs) -> Result<Config, Failure> {
         None => Config::default(),
     };
     apply(&mut config, args);
-    let flags = args.acme.is_used().then_some(config.acme.as_ref());
-    if let Some(problem) = flags
-        .flatten()
-        .and_then(|acme| acme.get_ref().problem(&config))
-    {
+    let acme = config.acme.as_ref();
+    if let Some(problem) = acme.and_then(|acme| acme.get_ref().problem(&config)) {
         return Err(Failure::new(Exit::Usage, format_args!("ACME: {problem}")));
     }
     if config.sites.is_empty() {
