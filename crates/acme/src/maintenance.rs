@@ -50,6 +50,8 @@ impl Acme {
                 Ok(certificate) => {
                     schedule.on_success();
                     report(Progress::Obtained(&certificate));
+                    // Otherwise a clock that is wrong, or a window that is over, would be one order after the other.
+                    sleep(Schedule::least_interval(&certificate)).await;
                     present = Some(certificate);
                 }
                 Err(error) => {

@@ -44,6 +44,15 @@ impl Schedule {
         begin + length.mul_f64(certificate.spread())
     }
 
+    /// The least time between a certificate and its renewal, whatever the authority suggests and the clock shows: a hundredth of
+    /// its lifetime, six hours at most.
+    pub fn least_interval(certificate: &Certificate) -> Duration {
+        let lifetime = certificate
+            .not_after()
+            .duration_since(certificate.not_before());
+        (lifetime.unwrap_or_default() / 100).min(LONGEST_PAUSE)
+    }
+
     /// An attempt succeeded.
     pub fn on_success(&mut self) {
         self.failures = 0;

@@ -148,6 +148,14 @@ fn attempts_after_failures_keep_to_five_in_an_hour() {
     assert_eq!(schedule.on_failure(), Duration::from_secs(120));
 }
 
+#[test]
+fn a_certificate_is_never_renewed_at_once() {
+    let interval =
+        |days| Schedule::least_interval(&certificate(&["example.org"], at(0), days * DAY));
+    assert_eq!(interval(90), Duration::from_secs(6 * 60 * 60));
+    assert_eq!(interval(6), 6 * DAY / 100);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 

@@ -1,4 +1,4 @@
-//! TECC (NSDI 2024): a tunnel that repairs losses near the client and tells the server how it fares. Without I/O: what a
+//! TECC (NSDI 2024): a tunnel that repairs losses near the client and reports to the server. Without I/O: what a
 //! proxy and a client have to decide, for whatever carries the datagrams.
 //!
 //! - [`Repair`]: what the proxy has sent and may have to send again.
