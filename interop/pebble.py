@@ -102,7 +102,7 @@ class Authority:
              "-management", f"127.0.0.1:{free_port()}"], log)
         self.pebble = Program(
             [self.binaries / "pebble", "-config", self.config, "-dnsserver", f"127.0.0.1:{self.dns}"],
-            self.directory / "pebble.log", {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "20"})
+            self.directory / "pebble.log", {"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "10"})
         self.pebble.wait_for("ACME directory available")
         return self
 

@@ -51,3 +51,15 @@ pub enum AcmeError {
         path: PathBuf,
     },
 }
+
+impl AcmeError {
+    /// Whether the authority refused a request because of its nonce only (RFC 8555, section 6.5).
+    pub(crate) fn is_refused_nonce(&self) -> bool {
+        match self {
+            Self::Authority(instant_acme::Error::Api(problem)) => {
+                problem.r#type.as_deref() == Some("urn:ietf:params:acme:error:badNonce")
+            }
+            _ => false,
+        }
+    }
+}

@@ -15,6 +15,10 @@ use crate::error::AcmeError;
 /// How an authority is asked whether it has validated or issued: after 250 ms, then at intervals that grow.
 const POLLING: RetryPolicy = RetryPolicy::new().timeout(Duration::from_secs(120));
 
+/// Orders that are begun when the authority refuses nonces. A request is made again with the new nonce (RFC 8555,
+/// section 6.5), but not for ever; the pause after a failure is for others, such as validations, which authorities count.
+const ORDERS: u32 = 3;
+
 impl Acme {
     /// Gets a new certificate for the names, and keeps it in the state directory. `replaced` is the one that it takes the place
     /// of, if there is one, which some authorities count less strictly (RFC 9773, section 5).
@@ -23,6 +27,16 @@ impl Acme {
     ///
     /// Whatever fails; nothing changes then.
     pub async fn obtain(&self, replaced: Option<&Certificate>) -> Result<Certificate, AcmeError> {
+        for _ in 1..ORDERS {
+            match self.order(replaced).await {
+                Err(error) if error.is_refused_nonce() => {}
+                result => return result,
+            }
+        }
+        self.order(replaced).await
+    }
+
+    async fn order(&self, replaced: Option<&Certificate>) -> Result<Certificate, AcmeError> {
         let account = self.account().await?;
         let names = self.settings.names().iter();
         let names: Vec<Identifier> = names.map(|name| Identifier::Dns(name.clone())).collect();
