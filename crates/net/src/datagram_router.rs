@@ -13,7 +13,8 @@ use swiftwater_units::Instant;
 use crate::connection_shared::ConnectionShared;
 use crate::connection_table::ConnectionTable;
 use crate::endpoint_shared::{EndpointShared, count};
-use crate::socket::{DatagramBatch, Parcel};
+use crate::recv_batch::DatagramBatch;
+use crate::socket::Parcel;
 use crate::worker_sockets::WorkerSockets;
 
 /// Room for answers of the endpoint itself.

@@ -11,6 +11,7 @@ use swiftwater_quic::{
 };
 
 use crate::acceptor::Acceptor;
+use crate::carrier::DatagramCarrier;
 use crate::connection::{Connecting, Connection};
 use crate::connection_shared::{ConnectionRef, ConnectionShared};
 use crate::endpoint_options::EndpointOptions;
@@ -68,6 +69,21 @@ impl Endpoint {
         server: ServerConfig,
     ) -> Result<Self, BindError> {
         Self::bind(address, EndpointOptions::new(config, seed).server(server))
+    }
+
+    /// An endpoint whose datagrams `carrier` carries in the place of a UDP socket. It has one worker, a task of the
+    /// caller's runtime; the options for sockets have no effect. Must be called inside a tokio runtime.
+    pub fn over(
+        carrier: Arc<dyn DatagramCarrier>,
+        options: &EndpointOptions,
+    ) -> Result<Self, BindError> {
+        let pool = Arc::new(WorkerPool::over(carrier, options)?);
+        Ok(Self::handle(pool))
+    }
+
+    /// The carrier over which new connections start; `None` if they start from a UDP socket of the system.
+    pub fn carrier(&self) -> Option<Arc<dyn DatagramCarrier>> {
+        self.pool.first().lock().sockets.carrier().cloned()
     }
 
     fn handle(pool: Arc<WorkerPool>) -> Self {

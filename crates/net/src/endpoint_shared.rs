@@ -14,8 +14,8 @@ use crate::clock::Clock;
 use crate::connection::Connection;
 use crate::connection_worker::ConnectionWorker;
 use crate::inbox::Inbox;
-use crate::socket::Socket;
 use crate::socket_list::SocketList;
+use crate::worker_socket::WorkerSocket;
 
 /// One worker of an endpoint. Locks are taken in the order: a connection's, this one, an inbox's: what runs on a
 /// connection under its lock may use the endpoint.
@@ -83,7 +83,7 @@ pub(crate) fn count(counter: &AtomicU64, n: u64) {
 impl EndpointShared {
     pub(crate) fn new(
         core: Core,
-        socket: &Socket,
+        socket: &WorkerSocket,
         backlog: usize,
         clock: Clock,
         signals: Arc<EndpointSignals>,

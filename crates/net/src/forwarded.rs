@@ -2,7 +2,7 @@
 
 use swiftwater_quic::DatagramMeta;
 
-use crate::socket::DatagramBatch;
+use crate::recv_batch::DatagramBatch;
 
 /// Datagrams of other workers that may wait: more than one turn of theirs brings.
 const MAX_DATAGRAMS: usize = 1024;

@@ -21,6 +21,7 @@
 
 mod acceptor;
 mod application;
+mod carrier;
 mod clock;
 mod connection;
 mod connection_paths;
@@ -46,6 +47,7 @@ mod migration_request;
 mod outgoing;
 mod path_events;
 mod receive_errors;
+mod recv_batch;
 mod recv_stream;
 pub mod relay;
 mod send_stream;
@@ -58,10 +60,12 @@ mod trace;
 mod worker;
 mod worker_pool;
 mod worker_runtime;
+mod worker_socket;
 mod worker_sockets;
 
 pub use acceptor::Acceptor;
 pub use application::Application;
+pub use carrier::{Carried, CarriedContent, DatagramCarrier, Refusal, too_large};
 pub use connection::{Connecting, Connection};
 pub use endpoint::Endpoint;
 pub use endpoint_options::EndpointOptions;

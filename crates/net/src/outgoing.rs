@@ -11,7 +11,8 @@ use swiftwater_quic::{ConnectionHandle, SocketId, Transmit};
 use swiftwater_units::PathId;
 
 use crate::endpoint_shared::{IoCounters, count};
-use crate::socket::{MAX_UDP_PAYLOAD, Parcel, Socket, is_too_large};
+use crate::socket::{MAX_UDP_PAYLOAD, Parcel, is_too_large};
+use crate::worker_socket::WorkerSocket;
 use crate::worker_sockets::WorkerSockets;
 
 /// Largest UDP payload of all, over IPv6, bytes.
@@ -219,7 +220,7 @@ impl Batch {
     fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
-        socket: Option<&Socket>,
+        socket: Option<&WorkerSocket>,
         buffer: &[u8],
         counters: &IoCounters,
         failures: &mut VecDeque<SendFailure>,

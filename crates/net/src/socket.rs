@@ -3,25 +3,23 @@
 //! Everywhere else an IPv4 peer has an IPv4 address; that a dual-stack socket sees it as an IPv6
 //! address stays in here.
 
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, UdpSocketState};
 use socket2::{Domain, Protocol, Type};
-use swiftwater_quic::{DatagramMeta, EcnCodepoint, SocketId, Transmit};
+use swiftwater_quic::{EcnCodepoint, Transmit};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 use crate::error::BindError;
 use crate::faults::SocketFaults;
+use crate::recv_batch::RecvBatch;
 
 /// Largest UDP payload over IPv4, and thus of one GSO send, bytes.
 pub(crate) const MAX_UDP_PAYLOAD: usize = 65_507;
-
-/// Room for one GRO batch; the kernel makes none larger than an IP packet can be.
-const RECV_SLOT: usize = 65_535;
 
 /// True if the runtime gets an event for each datagram that comes, not only while the socket has some: then a
 /// batch that isn't full means that the socket is empty, and what comes later raises another event. With `recvmmsg`
@@ -240,7 +238,7 @@ impl Socket {
         cx: &mut Context<'_>,
         batch: &mut RecvBatch,
     ) -> Poll<io::Result<()>> {
-        batch.filled = 0;
+        batch.clear();
         loop {
             ready!(self.io.poll_recv_ready(cx))?;
             if let Some(error) = self.faults.as_ref().and_then(|faults| faults.on_receive()) {
@@ -248,7 +246,7 @@ impl Socket {
             }
             let received = self.io.try_io(Interest::READABLE, || {
                 batch.fill(|slots, metas| self.state.recv((&self.io).into(), slots, metas))?;
-                if EDGE_TRIGGERED && batch.filled < BATCH_SIZE {
+                if EDGE_TRIGGERED && !batch.is_full() {
                     // There was no more: asking the system for that would be another call.
                     return Err(io::ErrorKind::WouldBlock.into());
                 }
@@ -256,7 +254,7 @@ impl Socket {
             });
             match received {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if batch.filled > 0 {
+                    if !batch.is_empty() {
                         return Poll::Ready(Ok(()));
                     }
                 }
@@ -268,7 +266,7 @@ impl Socket {
     /// Fills `batch` with what is there, whether or not the runtime had an event for it. False if nothing is;
     /// then the runtime gets an event for the next one.
     pub(crate) fn try_recv(&self, batch: &mut RecvBatch) -> io::Result<bool> {
-        batch.filled = 0;
+        batch.clear();
         if !EDGE_TRIGGERED || self.faults.is_some() {
             return Ok(false);
         }
@@ -353,94 +351,17 @@ fn fail(cx: &mut Context<'_>, error: io::Error) -> Poll<io::Result<()>> {
     Poll::Ready(Err(error))
 }
 
-/// Received datagrams that are handled together.
-pub(crate) trait DatagramBatch {
-    /// The datagrams, in the order of their arrival, each with where it came from; the same ones at each call.
-    fn datagrams(&mut self) -> impl Iterator<Item = (DatagramMeta, &mut [u8])>;
-}
-
-/// Buffers for one batch of received datagrams, allocated once. The default has no room: it is what is left
-/// in the place of one that is in use.
-#[derive(Default)]
-pub(crate) struct RecvBatch {
-    data: Box<[u8]>,
-    metas: Box<[RecvMeta]>,
-    filled: usize,
-    /// Where they were received.
-    socket: SocketId,
-}
-
-impl RecvBatch {
-    pub(crate) fn new() -> Self {
-        Self {
-            data: vec![0; RECV_SLOT * BATCH_SIZE].into_boxed_slice(),
-            metas: vec![RecvMeta::default(); BATCH_SIZE].into_boxed_slice(),
-            filled: 0,
-            socket: SocketId::default(),
-        }
-    }
-
-    /// Notes the socket that the datagrams were received on.
-    pub(crate) fn set_socket(&mut self, socket: SocketId) {
-        self.socket = socket;
-    }
-
-    fn fill(
-        &mut self,
-        receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> io::Result<usize>,
-    ) -> io::Result<()> {
-        let mut slots = self.data.chunks_exact_mut(RECV_SLOT);
-        let mut slots: [IoSliceMut<'_>; BATCH_SIZE] = std::array::from_fn(|_| {
-            IoSliceMut::new(slots.next().expect("the buffer has a slot per message"))
-        });
-        self.filled = receive(&mut slots, &mut self.metas)?;
-        Ok(())
-    }
-}
-
-impl DatagramBatch for RecvBatch {
-    fn datagrams(&mut self) -> impl Iterator<Item = (DatagramMeta, &mut [u8])> {
-        let socket = self.socket;
-        let slots = self.data.chunks_exact_mut(RECV_SLOT);
-        self.metas[..self.filled]
-            .iter()
-            .zip(slots)
-            .flat_map(move |(meta, slot)| {
-                let about = DatagramMeta {
-                    remote: canonical(meta.addr),
-                    local_ip: meta.dst_ip.map(|ip| ip.to_canonical()),
-                    socket,
-                    ecn: meta.ecn.map(from_udp),
-                };
-                let len = meta.len.min(slot.len());
-                let stride = meta.stride.max(1);
-                slot[..len]
-                    .chunks_mut(stride)
-                    .map(move |datagram| (about, datagram))
-            })
-    }
-}
+/// The system's error for datagrams that are too large.
+#[cfg(unix)]
+pub(crate) const TOO_LARGE: i32 = libc::EMSGSIZE;
+/// The system's error for datagrams that are too large, `WSAEMSGSIZE`.
+#[cfg(not(unix))]
+pub(crate) const TOO_LARGE: i32 = 10_040;
 
 /// True if the system refused a datagram because the interface takes none of its size: sockets are
 /// set not to fragment.
 pub(crate) fn is_too_large(error: &io::Error) -> bool {
-    #[cfg(unix)]
-    const CODE: i32 = libc::EMSGSIZE;
-    /// `WSAEMSGSIZE`.
-    #[cfg(not(unix))]
-    const CODE: i32 = 10_040;
-    error.raw_os_error() == Some(CODE)
-}
-
-/// IPv4 addresses as such, not in their mapped form.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    match address {
-        SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
-            Some(v4) => (v4, v6.port()).into(),
-            None => address,
-        },
-        SocketAddr::V4(_) => address,
-    }
+    error.raw_os_error() == Some(TOO_LARGE)
 }
 
 fn to_udp(ecn: EcnCodepoint) -> quinn_udp::EcnCodepoint {
@@ -448,13 +369,5 @@ fn to_udp(ecn: EcnCodepoint) -> quinn_udp::EcnCodepoint {
         EcnCodepoint::Ect0 => quinn_udp::EcnCodepoint::Ect0,
         EcnCodepoint::Ect1 => quinn_udp::EcnCodepoint::Ect1,
         EcnCodepoint::Ce => quinn_udp::EcnCodepoint::Ce,
-    }
-}
-
-fn from_udp(ecn: quinn_udp::EcnCodepoint) -> EcnCodepoint {
-    match ecn {
-        quinn_udp::EcnCodepoint::Ect0 => EcnCodepoint::Ect0,
-        quinn_udp::EcnCodepoint::Ect1 => EcnCodepoint::Ect1,
-        quinn_udp::EcnCodepoint::Ce => EcnCodepoint::Ce,
     }
 }

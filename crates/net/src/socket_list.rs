@@ -1,27 +1,33 @@
 //! What an endpoint's handles look up of its sockets: numbers and addresses.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use swiftwater_quic::SocketId;
 
-use crate::socket::{Family, Socket};
+use crate::carrier::DatagramCarrier;
+use crate::socket::Family;
+use crate::worker_socket::WorkerSocket;
 
 /// The sockets of a worker, by number, and where new connections start.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct SocketList {
     all: Vec<(SocketId, SocketAddr, Family)>,
     /// Where connections start that are opened from now on.
     current: SocketId,
     /// Numbers given so far.
     given: u16,
+    /// The first one, if it is a carrier, not a socket of the system.
+    carrier: Option<Arc<dyn DatagramCarrier>>,
 }
 
 impl SocketList {
-    pub(crate) fn new(first: &Socket) -> Self {
+    pub(crate) fn new(first: &WorkerSocket) -> Self {
         Self {
             all: vec![(SocketId::default(), first.local_addr(), first.family())],
             current: SocketId::default(),
             given: 1,
+            carrier: first.carrier().cloned(),
         }
     }
 
@@ -50,6 +56,12 @@ impl SocketList {
         let mut all = self.all.iter();
         all.find(|(have, ..)| *have == id)
             .map(|(_, local, _)| *local)
+    }
+
+    /// The carrier over which new connections start; `None` if that is a socket of the system.
+    pub(crate) fn carrier(&self) -> Option<&Arc<dyn DatagramCarrier>> {
+        let carrier = self.carrier.as_ref();
+        carrier.filter(|_| self.current == SocketId::default())
     }
 
     /// The address where new connections start.

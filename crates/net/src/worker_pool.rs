@@ -8,6 +8,7 @@ use std::thread;
 use swiftwater_quic::{Endpoint as Core, PreferredAddresses, SocketId, Worker as Slot};
 use tokio::runtime;
 
+use crate::carrier::DatagramCarrier;
 use crate::clock::Clock;
 use crate::connection::Connection;
 use crate::endpoint_options::EndpointOptions;
@@ -17,6 +18,7 @@ use crate::faults::SocketFaults;
 use crate::socket::{Bound, CAN_SHARE, Sharing, Socket, SocketBuffers};
 use crate::worker::Worker;
 use crate::worker_runtime::{OwnRuntime, WorkerRuntime};
+use crate::worker_socket::WorkerSocket;
 
 /// All workers of an endpoint, one at least.
 pub(crate) struct WorkerPool {
@@ -50,7 +52,7 @@ impl WorkerPool {
         let count = worker_count(options)?;
         let mut runtimes = Vec::with_capacity(usize::from(count));
         let (preferred, extra) = bind_preferred(options, count)?;
-        let mut sockets: Vec<Socket> = Vec::with_capacity(usize::from(count));
+        let mut sockets: Vec<WorkerSocket> = Vec::with_capacity(usize::from(count));
         for _ in 0..count {
             let runtime = if count == 1 {
                 WorkerRuntime::Here(here.clone())
@@ -58,14 +60,38 @@ impl WorkerPool {
                 WorkerRuntime::Thread(OwnRuntime::new()?)
             };
             let _context = runtime.enter();
-            sockets.push(bind(address, options, count, sockets.first())?);
+            let first = sockets.first().map(WorkerSocket::local_addr);
+            let socket = bind(address, options, count, first)?;
+            sockets.push(WorkerSocket::Udp(socket));
             runtimes.push(runtime);
         }
-        let buffers = buffers(options);
-        let workers = share(options, preferred, &runtimes, &sockets);
+        Self::run(options, preferred, extra, runtimes, sockets)
+    }
+
+    /// Starts a worker whose datagrams `carrier` carries.
+    pub(crate) fn over(
+        carrier: Arc<dyn DatagramCarrier>,
+        options: &EndpointOptions,
+    ) -> Result<Self, BindError> {
+        let here = runtime::Handle::try_current()
+            .map_err(|error| BindError::NoRuntime(error.to_string()))?;
+        let preferred = options.endpoint.preferred_address;
+        let runtimes = vec![WorkerRuntime::Here(here)];
+        let sockets = vec![WorkerSocket::Carrier(carrier)];
+        Self::run(options, preferred, Vec::new(), runtimes, sockets)
+    }
+
+    /// Starts a worker for each of `sockets`, with the sockets of further addresses.
+    fn run(
+        options: &EndpointOptions,
+        preferred: PreferredAddresses,
+        extra: Vec<Vec<Bound>>,
+        runtimes: Vec<WorkerRuntime>,
+        sockets: Vec<WorkerSocket>,
+    ) -> Result<Self, BindError> {
         let pool = Self {
-            workers,
-            buffers,
+            workers: share(options, preferred, &runtimes, &sockets),
+            buffers: buffers(options),
             faults: options.faults.clone(),
             adding: Mutex::new(()),
             opener: AtomicUsize::new(0),
@@ -204,7 +230,7 @@ fn bind(
     address: SocketAddr,
     options: &EndpointOptions,
     count: u8,
-    first: Option<&Socket>,
+    first: Option<SocketAddr>,
 ) -> Result<Socket, BindError> {
     let buffers = buffers(options);
     let mut socket = match first {
@@ -212,7 +238,7 @@ fn bind(
         None => Socket::bind_as(address, buffers, Sharing::First)?,
         Some(first) => {
             // The system may have chosen the port.
-            let address = SocketAddr::new(address.ip(), first.local_addr().port());
+            let address = SocketAddr::new(address.ip(), first.port());
             Socket::bind_as(address, buffers, Sharing::Further)?
         }
     };
@@ -270,7 +296,7 @@ fn share(
     options: &EndpointOptions,
     preferred: PreferredAddresses,
     runtimes: &[WorkerRuntime],
-    sockets: &[Socket],
+    sockets: &[WorkerSocket],
 ) -> Arc<[Arc<EndpointShared>]> {
     let count = runtimes.len() as u8;
     // Tokens bear times: one clock for all makes them good everywhere.

@@ -5,7 +5,9 @@ use std::task::{Context, Poll};
 
 use swiftwater_quic::SocketId;
 
-use crate::socket::{Bound, RecvBatch, Socket};
+use crate::recv_batch::RecvBatch;
+use crate::socket::{Bound, Socket};
+use crate::worker_socket::WorkerSocket;
 
 /// After a non-blocking poll that found nothing, so many batches come without one.
 const POLL_PAUSE: u8 = 8;
@@ -36,7 +38,7 @@ impl NonBlockingPolls {
 
 /// The sockets, by number.
 pub(crate) struct WorkerSockets {
-    all: Vec<(SocketId, Socket)>,
+    all: Vec<(SocketId, WorkerSocket)>,
     /// Which was polled last.
     turn: usize,
     polls: NonBlockingPolls,
@@ -44,7 +46,7 @@ pub(crate) struct WorkerSockets {
 
 impl WorkerSockets {
     /// The first socket gets number 0.
-    pub(crate) fn new(first: Socket) -> Self {
+    pub(crate) fn new(first: WorkerSocket) -> Self {
         Self {
             all: vec![(SocketId::default(), first)],
             turn: 0,
@@ -56,7 +58,7 @@ impl WorkerSockets {
     /// good as one that fails to send.
     pub(crate) fn add(&mut self, id: SocketId, bound: Bound) {
         match Socket::register(bound) {
-            Ok(socket) => self.all.push((id, socket)),
+            Ok(socket) => self.all.push((id, WorkerSocket::Udp(socket))),
             Err(error) => tracing::warn!(%error, "a socket can't be used"),
         }
     }
@@ -66,7 +68,7 @@ impl WorkerSockets {
         self.all.retain(|(have, _)| *have != id);
     }
 
-    pub(crate) fn get(&self, id: SocketId) -> Option<&Socket> {
+    pub(crate) fn get(&self, id: SocketId) -> Option<&WorkerSocket> {
         let mut all = self.all.iter();
         all.find(|(have, _)| *have == id).map(|(_, socket)| socket)
     }

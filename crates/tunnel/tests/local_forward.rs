@@ -4,56 +4,24 @@
 
 mod stage;
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::Request;
 use http_body_util::{BodyExt, Empty};
 use swiftwater_http::h3;
-use swiftwater_http::udp::{ALPN_HTTP3, H3Server, SendRequest};
-use swiftwater_http::web::body::Body;
-use swiftwater_net::quic::{ClientConfig, ServerConfig, TransportConfig};
-use swiftwater_net::{Endpoint, EndpointOptions};
-use swiftwater_tls::{ClientTls, DevCertificate, ServerTls};
+use swiftwater_http::udp::SendRequest;
+use swiftwater_net::Endpoint;
+use swiftwater_net::quic::{ClientConfig, TransportConfig};
 use swiftwater_tunnel::client::LocalForward;
 use tokio::net::UdpSocket;
-use tower::service_fn;
 
-use stage::{NAME, Stage, echo, endpoint_config, guard, target};
+use stage::{NAME, Stage, echo, endpoint_config, guard, origin, target};
 
 const LOOPBACK: &str = "127.0.0.1:0";
 const IDLE: Duration = Duration::from_secs(30);
-
-/// A server of HTTP/3 whose responses are `content`, and the configuration of its clients.
-fn origin(content: Bytes) -> (Endpoint, ClientConfig) {
-    let certificate = DevCertificate::generate([NAME]).unwrap();
-    let tls = ServerTls::from_dev_certificate(&certificate)
-        .unwrap()
-        .alpn([ALPN_HTTP3]);
-    let transport = Arc::new(TransportConfig::default());
-    let config = ServerConfig::new(Arc::new(tls), Arc::clone(&transport));
-    let options = EndpointOptions::new(endpoint_config(3), [3; 32]).server(config);
-    let endpoint = Endpoint::bind(LOOPBACK.parse().unwrap(), options).unwrap();
-    let acceptor = endpoint.clone();
-    let service = service_fn(move |_: Request<Body>| {
-        let content = content.clone();
-        async move { Ok::<_, Infallible>(Response::new(Body::full(content))) }
-    });
-    tokio::spawn(async move {
-        while let Some(connection) = acceptor.accept().await {
-            let service = service.clone();
-            tokio::spawn(async move { H3Server::default().serve(connection, service).await });
-        }
-    });
-    let tls = ClientTls::with_roots([certificate.certificate_der()])
-        .unwrap()
-        .alpn([ALPN_HTTP3]);
-    let crypto = Arc::new(tls);
-    (endpoint, ClientConfig { crypto, transport })
-}
 
 async fn get(config: &ClientConfig, address: SocketAddr) -> Bytes {
     let end = Endpoint::client(LOOPBACK.parse().unwrap(), endpoint_config(4), [4; 32]).unwrap();
@@ -72,7 +40,7 @@ async fn quic_connections_pass() {
         let content: Bytes = (0..3_000_000_u32)
             .map(|n| (n.wrapping_mul(7919) >> 5) as u8)
             .collect();
-        let (origin, config) = origin(content.clone());
+        let (origin, config) = origin(content.clone(), TransportConfig::default());
         let to = target(origin.local_addr());
         let local = LOOPBACK.parse().unwrap();
         let forward = LocalForward::bind(local, stage.client(), to, IDLE)

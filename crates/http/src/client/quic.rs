@@ -1,6 +1,7 @@
 //! One QUIC connection attempt, with the request as early data (0-RTT) if the session permits it.
 
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
@@ -61,16 +62,24 @@ pub(super) async fn open(
     early: Option<Request<Body>>,
 ) -> Result<QuicOpened, AttemptCause> {
     let limit = plan.limit;
-    let local = plan.side.endpoint.local_addr().ip();
+    let endpoint = plan.side.endpoint.clone();
     let connected = async {
         tokio::select! {
             biased;
             done = attempt(plan, address, early) => done,
-            refusal = udp_probe::refusal(local, address) => Err(refusal.into()),
+            refusal = refusal(&endpoint, address) => Err(refusal.into()),
         }
     };
     let done = timeout(limit, connected).await;
     done.unwrap_or(Err(AttemptCause::Timeout(Phase::Quic)))
+}
+
+/// Waits until it is known that `address` can't be reached.
+async fn refusal(endpoint: &Endpoint, address: SocketAddr) -> io::Error {
+    match endpoint.carrier() {
+        Some(carrier) => carrier.refusal(address).await,
+        None => udp_probe::refusal(endpoint.local_addr().ip(), address).await,
+    }
 }
 
 async fn attempt(

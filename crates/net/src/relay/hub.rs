@@ -17,7 +17,8 @@ use super::shaper::{Direction, Shaper};
 use super::{Command, Dealings, RelayConfig, Started};
 use crate::error::BindError;
 use crate::receive_errors::ReceiveErrors;
-use crate::socket::{DatagramBatch, RecvBatch, Socket, SocketBuffers};
+use crate::recv_batch::{DatagramBatch, RecvBatch};
+use crate::socket::{Socket, SocketBuffers};
 
 const BUFFERS: SocketBuffers = SocketBuffers {
     send: 2 << 20,

@@ -14,10 +14,12 @@ mod settling;
 mod timer;
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use swiftwater_quic::{EndpointEvent, SocketId};
 use swiftwater_units::Instant;
 use tokio::runtime::{Handle as Runtime, RuntimeFlavor};
@@ -29,7 +31,8 @@ use crate::endpoint_shared::{EndpointShared, count};
 use crate::inbox::WorkerMessages;
 use crate::outgoing::Outgoing;
 use crate::receive_errors::{PAUSE, ReceiveErrors};
-use crate::socket::{RecvBatch, Socket};
+use crate::recv_batch::RecvBatch;
+use crate::worker_socket::WorkerSocket;
 use crate::worker_sockets::WorkerSockets;
 
 use self::timer::WorkerTimer;
@@ -73,13 +76,20 @@ struct Scratch {
     wakeups: Wakeups,
     events: Vec<EndpointEvent>,
     destinations: Vec<Destination>,
+    /// What carriers say of the datagrams of a batch, and report.
+    tags: Vec<Option<u64>>,
+    reports: Vec<(SocketAddr, Bytes)>,
     /// Sockets that take no datagrams, as of the last send.
     blocked_sockets: Vec<SocketId>,
 }
 
 impl Worker {
     /// The worker of `workers[index]`, with its socket.
-    pub(crate) fn new(workers: Arc<[Arc<EndpointShared>]>, index: usize, socket: Socket) -> Self {
+    pub(crate) fn new(
+        workers: Arc<[Arc<EndpointShared>]>,
+        index: usize,
+        socket: WorkerSocket,
+    ) -> Self {
         let shared = Arc::clone(&workers[index]);
         Self {
             timer: WorkerTimer::new(shared.clock),

@@ -1,5 +1,6 @@
 //! Datagrams in: one batch of one socket, or of another worker.
 
+use std::iter;
 use std::task::{Context, Poll};
 
 use swiftwater_quic::DatagramMeta;
@@ -8,7 +9,7 @@ use swiftwater_units::Instant;
 use crate::connection_table::ConnectionTable;
 use crate::datagram_router::Destination;
 use crate::endpoint_shared::count;
-use crate::socket::DatagramBatch;
+use crate::recv_batch::DatagramBatch;
 
 use super::Worker;
 use super::settling::deliver_events;
@@ -34,6 +35,8 @@ impl Worker {
             }
         }
         let mut batch = std::mem::take(&mut self.received);
+        let mut tags = std::mem::take(&mut self.scratch.tags);
+        batch.swap_notes(&mut tags, &mut self.scratch.reports);
         self.route(now, &mut batch);
         let destinations = std::mem::take(&mut self.scratch.destinations);
         count(
@@ -41,7 +44,9 @@ impl Worker {
             destinations.len() as u64,
         );
         let part = ANSWERED_TOGETHER.max(destinations.len().div_ceil(2));
-        let mut datagrams = batch.datagrams().zip(&destinations).peekable();
+        let tagged = tags.iter().copied().chain(iter::repeat(None));
+        let datagrams = batch.datagrams().zip(&destinations).zip(tagged);
+        let mut datagrams = datagrams.peekable();
         while datagrams.peek().is_some() {
             process(now, datagrams.by_ref().take(part), &mut self.table);
             if datagrams.peek().is_some() {
@@ -49,6 +54,9 @@ impl Worker {
             }
         }
         drop(datagrams);
+        self.pass_reports(now);
+        tags.clear();
+        self.scratch.tags = tags;
         self.scratch.destinations = destinations;
         self.received = batch;
         true
@@ -65,7 +73,33 @@ impl Worker {
     /// Hands the datagrams of the batch that was routed last to their connections.
     pub(super) fn process(&mut self, now: Instant, batch: &mut impl DatagramBatch) {
         let datagrams = batch.datagrams().zip(&self.scratch.destinations);
+        let datagrams = datagrams.zip(iter::repeat(None));
         process(now, datagrams, &mut self.table);
+    }
+
+    /// Hands the reports of a carrier to the connections with a path to where they come from. There are few: a carrier is
+    /// that of one client.
+    fn pass_reports(&mut self, now: Instant) {
+        for (remote, report) in self.scratch.reports.drain(..) {
+            for index in self.table.indices() {
+                let Some(entry) = self.table.get(index) else {
+                    continue;
+                };
+                let mut state = entry.shared.lock();
+                let connection = &mut state.connection;
+                let mut paths = connection.open_paths();
+                let goes_there = paths.any(|path| {
+                    let address = connection.address_of(path);
+                    address.is_some_and(|address| address.remote == remote)
+                });
+                drop(paths);
+                if goes_there {
+                    connection.on_path_report(now, &report);
+                    drop(state);
+                    self.table.mark(index);
+                }
+            }
+        }
     }
 
     /// Delivers what has come so far to applications inside the worker, and sends what they answer.
@@ -90,16 +124,17 @@ impl Worker {
 /// Hands datagrams to their connections. No lock of the endpoint is held meanwhile.
 fn process<'a>(
     now: Instant,
-    datagrams: impl Iterator<Item = ((DatagramMeta, &'a mut [u8]), &'a Destination)>,
+    datagrams: impl Iterator<Item = (((DatagramMeta, &'a mut [u8]), &'a Destination), Option<u64>)>,
     table: &mut ConnectionTable,
 ) {
-    for ((meta, datagram), destination) in datagrams {
+    for (((meta, datagram), destination), tag) in datagrams {
         let Destination::Connection(index) = *destination else {
             continue;
         };
         if let Some(entry) = table.get(index) {
             let mut state = entry.shared.lock();
-            state.connection.handle_datagram(now, &meta, datagram);
+            let connection = &mut state.connection;
+            connection.handle_tagged_datagram(now, &meta, tag, datagram);
             drop(state);
             table.mark(index);
         }

@@ -1,5 +1,7 @@
 //! Errors of tunnels at the client.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use swiftwater_http::h3::{BodyError, DatagramError, SendError};
 use swiftwater_http::udp::ClientError;
@@ -37,6 +39,21 @@ pub enum OpenError {
         /// Its Proxy-Status field (RFC 9209), if there is one.
         proxy_status: Option<String>,
     },
+}
+
+/// Why there is no QUIC connection through a proxy.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EndpointConnectError {
+    /// The endpoint can't begin a connection.
+    #[error(transparent)]
+    Begin(#[from] swiftwater_net::quic::ConnectError),
+    /// There is no tunnel.
+    #[error(transparent)]
+    Tunnel(Arc<OpenError>),
+    /// The handshake failed.
+    #[error(transparent)]
+    Connection(#[from] swiftwater_net::quic::ConnectionError),
 }
 
 fn reason(proxy_status: Option<&str>) -> String {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
+use swiftwater_http::h3::DatagramError;
 use swiftwater_http::h3::capsule::{Capsule, CapsuleReader, capsule_type};
 use swiftwater_http::udp::connect::{HttpDatagrams, PendingConnect, RecvContent, SendContent};
+use swiftwater_net::quic::SendDatagramError;
 use tokio::sync::Mutex;
 
 use super::error::{OpenError, TunnelError};
@@ -120,6 +122,16 @@ impl UdpSender {
         Capsule::datagram(datagram.into()).encode(&mut capsule);
         let mut content = self.content.lock().await;
         Ok(content.write(capsule.into()).await?)
+    }
+
+    /// Sends a UDP payload to the target, unreliably, or fails at once if the queue to the proxy is full. If the
+    /// connection has no datagrams, it always fails so.
+    pub fn try_send(&self, payload: &[u8]) -> Result<(), TunnelError> {
+        if self.datagrams.max_size().is_none() {
+            return Err(DatagramError::Transport(SendDatagramError::Blocked).into());
+        }
+        let datagram = context::encode(ContextId::UDP, payload);
+        Ok(self.datagrams.try_send(&datagram)?)
     }
 
     /// The largest UDP payload that fits at present, bytes; it grows while the connection to the proxy finds out

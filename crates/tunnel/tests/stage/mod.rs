@@ -3,14 +3,18 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::{Request, Response};
 use swiftwater_http::h3;
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server, SendRequest};
+use swiftwater_http::web::body::Body;
 use swiftwater_net::quic::{
     ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, TransportConfig,
 };
@@ -23,6 +27,7 @@ use swiftwater_tunnel::proxy::{
 };
 use swiftwater_tunnel::target::{Target, Template};
 use tokio::net::UdpSocket;
+use tower::service_fn;
 
 pub const NAME: &str = "localhost";
 pub const SECRET: &str = "a-secret-of-the-test";
@@ -194,4 +199,34 @@ pub async fn echo() -> Target {
 
 pub fn target(address: SocketAddr) -> Target {
     Target::new(&address.ip().to_string(), address.port()).unwrap()
+}
+
+/// A server of HTTP/3 whose responses are `content`, and the configuration of its clients.
+pub fn origin(content: Bytes, transport: TransportConfig) -> (Endpoint, ClientConfig) {
+    let certificate = DevCertificate::generate([NAME]).unwrap();
+    let tls = ServerTls::from_dev_certificate(&certificate)
+        .unwrap()
+        .alpn([ALPN_HTTP3]);
+    let config = ServerConfig::new(Arc::new(tls), Arc::new(transport));
+    let options = EndpointOptions::new(endpoint_config(3), [3; 32]).server(config);
+    let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
+    let acceptor = endpoint.clone();
+    let service = service_fn(move |_: Request<Body>| {
+        let content = content.clone();
+        async move { Ok::<_, Infallible>(Response::new(Body::full(content))) }
+    });
+    tokio::spawn(async move {
+        while let Some(connection) = acceptor.accept().await {
+            let service = service.clone();
+            tokio::spawn(async move { H3Server::default().serve(connection, service).await });
+        }
+    });
+    let tls = ClientTls::with_roots([certificate.certificate_der()])
+        .unwrap()
+        .alpn([ALPN_HTTP3]);
+    let config = ClientConfig {
+        crypto: Arc::new(tls),
+        transport: Arc::default(),
+    };
+    (endpoint, config)
 }

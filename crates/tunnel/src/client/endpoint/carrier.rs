@@ -1,0 +1,264 @@
+//! Carries the datagrams of an endpoint in tunnels, one to each address that something is sent to.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use swiftwater_http::h3::DatagramError;
+use swiftwater_net::quic::SendDatagramError;
+use swiftwater_net::{Carried, DatagramCarrier, Refusal, too_large};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+
+use super::target_names::TargetNames;
+use super::tunnel_flow::{self, Flow, MAX_WAITING};
+use crate::client::error::{OpenError, TunnelError};
+use crate::client::tunnel_client::TunnelClient;
+use crate::client::udp_tunnel::UdpSender;
+use crate::target::Target;
+
+/// Arrivals that wait for the endpoint; then the tunnels wait, which drop what is too much.
+const ARRIVALS: usize = 256;
+
+/// Tunnels at once.
+const MAX_FLOWS: usize = 1024;
+
+/// For so long nothing is tried again after a refusal.
+const REFUSED_FOR: Duration = Duration::from_secs(1);
+
+/// Something that a tunnel has no room for yet.
+type Sending = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Carries datagrams in tunnels.
+pub(super) struct TunnelCarrier {
+    client: TunnelClient,
+    names: Mutex<TargetNames>,
+    flows: Arc<Flows>,
+    arrivals: Mutex<mpsc::Receiver<Carried>>,
+    /// A datagram that was taken, and waits for room.
+    sending: Mutex<Option<Sending>>,
+    runtime: Handle,
+}
+
+/// The tunnels, by the address that stands for their target.
+pub(super) struct Flows {
+    state: Mutex<FlowTable>,
+    arrivals: mpsc::Sender<Carried>,
+    refused: Notify,
+}
+
+#[derive(Default)]
+struct FlowTable {
+    flows: BTreeMap<SocketAddr, Flow>,
+    /// Where something was sent to since the tunnel was last looked at.
+    sent: BTreeSet<SocketAddr>,
+}
+
+impl TunnelCarrier {
+    /// Tunnels through the proxy of `client`. Called inside a runtime.
+    pub(super) fn new(client: TunnelClient) -> Self {
+        let (sender, arrivals) = mpsc::channel(ARRIVALS);
+        Self {
+            client,
+            names: Mutex::default(),
+            flows: Arc::new(Flows {
+                state: Mutex::default(),
+                arrivals: sender,
+                refused: Notify::new(),
+            }),
+            arrivals: Mutex::new(arrivals),
+            sending: Mutex::default(),
+            runtime: Handle::current(),
+        }
+    }
+
+    /// The address that stands for `target`.
+    pub(super) fn address_of(&self, target: &Target) -> SocketAddr {
+        let ip = lock(&self.names).address_of(target.host());
+        SocketAddr::new(ip, target.port())
+    }
+
+    /// Waits until a tunnel to `remote` is refused.
+    pub(super) async fn refusal(&self, remote: SocketAddr) -> Arc<OpenError> {
+        loop {
+            let ticket = self.flows.refused.notified();
+            if let Some(Flow::Refused(error, _)) = self.flows.lock().flows.get(&remote) {
+                return Arc::clone(error);
+            }
+            ticket.await;
+        }
+    }
+
+    fn open(&self, remote: SocketAddr, first: &[u8]) -> io::Result<()> {
+        let target = lock(&self.names).target_of(remote);
+        let target = target.ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let waiting = VecDeque::from([first.to_vec()]);
+        let mut table = self.flows.lock();
+        if table.flows.len() >= MAX_FLOWS && !table.flows.contains_key(&remote) {
+            return Err(io::ErrorKind::AddrNotAvailable.into());
+        }
+        table.flows.insert(remote, Flow::Opening(waiting));
+        drop(table);
+        let (client, flows) = (self.client.clone(), Arc::clone(&self.flows));
+        self.runtime
+            .spawn(tunnel_flow::run(client, flows, target, remote));
+        Ok(())
+    }
+
+    fn send(
+        &self,
+        cx: &mut Context<'_>,
+        sender: &UdpSender,
+        payload: &[u8],
+    ) -> Poll<io::Result<()>> {
+        let error = match sender.try_send(payload) {
+            Ok(()) => return Poll::Ready(Ok(())),
+            Err(TunnelError::Datagram(DatagramError::Transport(error))) => error,
+            Err(error) => return Poll::Ready(Err(io::Error::other(error))),
+        };
+        match error {
+            SendDatagramError::TooLarge { .. } => Poll::Ready(Err(too_large())),
+            SendDatagramError::Blocked => {
+                let (sender, payload) = (sender.clone(), payload.to_vec());
+                let mut sending: Sending = Box::pin(async move {
+                    // What fails now is lost, as UDP may.
+                    let _ = sender.send(&payload).await;
+                });
+                if sending.as_mut().poll(cx).is_pending() {
+                    *lock(&self.sending) = Some(sending);
+                }
+                Poll::Ready(Ok(()))
+            }
+            error => Poll::Ready(Err(io::Error::other(error))),
+        }
+    }
+}
+
+impl DatagramCarrier for TunnelCarrier {
+    fn local_addr(&self) -> SocketAddr {
+        (Ipv6Addr::UNSPECIFIED, 0).into()
+    }
+
+    fn poll_recv(&self, cx: &mut Context<'_>) -> Poll<io::Result<Carried>> {
+        match ready!(lock(&self.arrivals).poll_recv(cx)) {
+            Some(carried) => Poll::Ready(Ok(carried)),
+            // The sender is held by this very carrier.
+            None => Poll::Pending,
+        }
+    }
+
+    fn poll_send(
+        &self,
+        cx: &mut Context<'_>,
+        destination: SocketAddr,
+        payload: &[u8],
+    ) -> Poll<io::Result<()>> {
+        let mut sending = lock(&self.sending);
+        if let Some(sending) = sending.as_mut() {
+            ready!(sending.as_mut().poll(cx));
+        }
+        *sending = None;
+        drop(sending);
+        let mut table = self.flows.lock();
+        table.sent.insert(destination);
+        let sender = match table.flows.get_mut(&destination) {
+            Some(Flow::Open(sender)) => sender.clone(),
+            Some(Flow::Opening(waiting)) => {
+                if waiting.len() < MAX_WAITING {
+                    waiting.push_back(payload.to_vec());
+                }
+                return Poll::Ready(Ok(()));
+            }
+            Some(Flow::Refused(_, since)) if since.elapsed() < REFUSED_FOR => {
+                return Poll::Ready(Err(io::ErrorKind::HostUnreachable.into()));
+            }
+            Some(Flow::Refused(..)) | None => {
+                drop(table);
+                return Poll::Ready(self.open(destination, payload));
+            }
+        };
+        drop(table);
+        self.send(cx, &sender, payload)
+    }
+
+    fn refusal(&self, remote: SocketAddr) -> Refusal<'_> {
+        Box::pin(async move { io::Error::other(self.refusal(remote).await) })
+    }
+}
+
+impl Flows {
+    fn lock(&self) -> MutexGuard<'_, FlowTable> {
+        lock(&self.state)
+    }
+
+    /// Takes the payloads that wait for the tunnel to `remote`.
+    pub(super) fn take_waiting(&self, remote: SocketAddr) -> VecDeque<Vec<u8>> {
+        match self.lock().flows.get_mut(&remote) {
+            Some(Flow::Opening(waiting)) => std::mem::take(waiting),
+            _ => VecDeque::new(),
+        }
+    }
+
+    /// The tunnel to `remote` is open. What has waited goes ahead.
+    pub(super) fn open(&self, remote: SocketAddr, sender: UdpSender) {
+        let mut table = self.lock();
+        if let Some(Flow::Opening(waiting)) = table.flows.get(&remote) {
+            for payload in waiting {
+                // What does not fit is lost, as UDP may.
+                let _ = sender.try_send(payload);
+            }
+        }
+        table.flows.insert(remote, Flow::Open(sender));
+    }
+
+    /// There is no tunnel to `remote`.
+    pub(super) fn refuse(&self, remote: SocketAddr, error: OpenError) {
+        let refused = Flow::Refused(Arc::new(error), Instant::now());
+        self.lock().flows.insert(remote, refused);
+        self.refused.notify_waiters();
+    }
+
+    /// The tunnel to `remote` has ended.
+    pub(super) fn end(&self, remote: SocketAddr) {
+        let mut table = self.lock();
+        table.flows.remove(&remote);
+        table.sent.remove(&remote);
+    }
+
+    /// Whether something was sent to `remote` since the last call.
+    pub(super) fn take_sent(&self, remote: SocketAddr) -> bool {
+        self.lock().sent.remove(&remote)
+    }
+
+    /// Waits until the endpoint is gone.
+    pub(super) async fn endpoint_gone(&self) {
+        self.arrivals.closed().await;
+    }
+
+    /// Hands something to the endpoint; fails once that is gone.
+    pub(super) async fn arrived(
+        &self,
+        carried: Carried,
+    ) -> Result<(), mpsc::error::SendError<Carried>> {
+        self.arrivals.send(carried).await
+    }
+}
+
+impl fmt::Debug for TunnelCarrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TunnelCarrier")
+            .field("client", &self.client)
+            .finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,93 @@
+//! The tunnel of one target: opened in the background, used once it is there.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use swiftwater_net::{Carried, CarriedContent};
+use tokio::select;
+use tokio::time::{Instant, sleep_until};
+
+use super::carrier::Flows;
+use crate::client::error::OpenError;
+use crate::client::tunnel_client::TunnelClient;
+use crate::client::udp_tunnel::{FromTunnel, UdpSender};
+use crate::target::Target;
+
+/// Payloads that wait for a tunnel to open; more are dropped.
+pub(super) const MAX_WAITING: usize = 64;
+
+/// A tunnel without datagrams ends after this time.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The tunnel of a target, as those who send see it.
+pub(super) enum Flow {
+    /// It is being opened. Payloads wait.
+    Opening(VecDeque<Vec<u8>>),
+    /// It is open.
+    Open(UdpSender),
+    /// It could not be opened, since then.
+    Refused(Arc<OpenError>, Instant),
+}
+
+/// Opens a tunnel, and takes what comes out of it until it ends.
+pub(super) async fn run(
+    client: TunnelClient,
+    flows: Arc<Flows>,
+    target: Target,
+    remote: SocketAddr,
+) {
+    if let Err(error) = pass(&client, &flows, &target, remote).await {
+        tracing::debug!(%target, %error, "no tunnel");
+        flows.refuse(remote, error);
+    } else {
+        flows.end(remote);
+    }
+}
+
+async fn pass(
+    client: &TunnelClient,
+    flows: &Flows,
+    target: &Target,
+    remote: SocketAddr,
+) -> Result<(), OpenError> {
+    let opening = client.begin(target).await?;
+    // The first flight of QUIC goes ahead of the answer.
+    for payload in flows.take_waiting(remote) {
+        opening.send(&payload);
+    }
+    let mut tunnel = opening.opened().await?;
+    flows.open(remote, tunnel.sender());
+    let mut last = Instant::now();
+    loop {
+        let arrived = select! {
+            arrived = tunnel.recv_any() => arrived,
+            () = flows.endpoint_gone() => return Ok(()),
+            () = sleep_until(last + IDLE_TIMEOUT) => {
+                let sent = flows.take_sent(remote);
+                if !sent {
+                    return Ok(());
+                }
+                last = Instant::now();
+                continue;
+            }
+        };
+        let content = match arrived {
+            Ok(FromTunnel::Payload { payload, number }) => CarriedContent::Datagram {
+                payload,
+                tag: number,
+            },
+            Ok(FromTunnel::Report(report)) => CarriedContent::Report(report),
+            Err(end) => {
+                tracing::debug!(%target, %end, "tunnel ended");
+                return Ok(());
+            }
+        };
+        last = Instant::now();
+        if flows.arrived(Carried { remote, content }).await.is_err() {
+            // The endpoint is gone.
+            return Ok(());
+        }
+    }
+}
