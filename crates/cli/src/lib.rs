@@ -40,6 +40,7 @@ pub mod stats;
 pub mod table;
 pub mod tls_alert;
 pub mod transport;
+pub mod udp_proxy;
 pub mod url;
 
 pub use crate::commands::get::args as get_args;

@@ -95,6 +95,14 @@ fn the_example_is_what_it_says() {
     expected.http.clone_from(&config.http);
     expected.sites.clone_from(&config.sites);
     expected.transport.profile = Some("web".to_owned());
+    assert!(
+        config
+            .transport
+            .tecc
+            .as_ref()
+            .is_some_and(|tecc| !tecc.get_ref())
+    );
+    expected.transport.tecc.clone_from(&config.transport.tecc);
     assert_eq!(config, expected);
 }
 

@@ -79,6 +79,15 @@ impl<Side> Builder<Side> {
         self
     }
 
+    /// Chooses by name when packets count as lost; see
+    /// [`LossJudgeCatalogue`](crate::policies::LossJudgeCatalogue). Default: the thresholds of RFC 9002, or what the
+    /// recovery policy has.
+    #[must_use]
+    pub fn loss_judge(mut self, specification: impl Into<String>) -> Self {
+        self.settings.loss_judge = Some(specification.into());
+        self
+    }
+
     /// Chooses by name what this end tells the peer's policies, and accepts what they tell it: `player` for a media
     /// player, `chorus` for the server of one. Default: nothing is sent, nothing accepted. The contents come from
     /// [`Connection::update_hints`](crate::Connection::update_hints).

@@ -1,8 +1,8 @@
-//! Scheduler and feedback policy that were chosen by name, beside the other policies of a connection.
+//! Scheduler, loss judge and feedback policy that were chosen by name, beside the other policies of a connection.
 
 use std::sync::Arc;
 
-use swiftwater_policies::{FeedbackFactory, SchedulerFactory};
+use swiftwater_policies::{FeedbackFactory, LossJudgeFactory, SchedulerFactory};
 use swiftwater_quic::policy::{
     AckPolicy, FeedbackPolicy, LossJudge, PolicyFactory, Reinjector, ReorderingThresholds,
     Scheduler,
@@ -14,6 +14,7 @@ use swiftwater_units::PathId;
 pub(crate) struct ChosenPolicies {
     pub(crate) policies: Arc<dyn PolicyFactory>,
     pub(crate) scheduler: Option<Arc<dyn SchedulerFactory>>,
+    pub(crate) loss_judge: Option<Arc<dyn LossJudgeFactory>>,
     pub(crate) feedback: Option<Arc<dyn FeedbackFactory>>,
 }
 
@@ -34,7 +35,10 @@ impl PolicyFactory for ChosenPolicies {
     }
 
     fn loss_judge(&self, path: PathId, configured: ReorderingThresholds) -> Box<dyn LossJudge> {
-        self.policies.loss_judge(path, configured)
+        match &self.loss_judge {
+            Some(chosen) => chosen.loss_judge(path, configured),
+            None => self.policies.loss_judge(path, configured),
+        }
     }
 
     fn feedback(&self) -> Box<dyn FeedbackPolicy> {

@@ -1,5 +1,6 @@
 //! The QUIC client: connects with default settings and a race over addresses.
 
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use rustls::crypto::aws_lc_rs;
 use rustls_platform_verifier::Verifier;
-use swiftwater_net::{Connecting, Connection, Endpoint};
+use swiftwater_net::{Connecting, Connection, DatagramCarrier, Endpoint};
 use swiftwater_quic::{ClientConfig, ConnectionError};
 use swiftwater_tls::pki_types::CertificateDer;
 use swiftwater_tls::{ClientTls, MemorySessionStore, SessionStore};
@@ -106,8 +107,19 @@ pub type ClientBuilder = Builder<ClientSide>;
 pub struct ClientSide {
     trust: Trust,
     bind: Option<SocketAddr>,
+    carrier: Option<Carrier>,
     sessions: Option<Arc<dyn SessionStore>>,
     early_data: bool,
+}
+
+/// What carries the datagrams in the place of a socket.
+#[derive(Clone)]
+struct Carrier(Arc<dyn DatagramCarrier>);
+
+impl fmt::Debug for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Carrier")
+    }
 }
 
 impl Client {
@@ -117,6 +129,7 @@ impl Client {
         Builder::new(ClientSide {
             trust: Trust::PlatformAnd(Vec::new()),
             bind: None,
+            carrier: None,
             sessions: Some(Arc::new(MemorySessionStore::default())),
             early_data: false,
         })
@@ -255,6 +268,22 @@ impl ClientBuilder {
         self
     }
 
+    /// Lets `carrier` carry the datagrams in the place of a UDP socket: connections go through a proxy, for
+    /// example. [`ClientBuilder::bind`] has no effect then.
+    #[must_use]
+    pub fn carrier(mut self, carrier: Arc<dyn DatagramCarrier>) -> Self {
+        self.side.carrier = Some(Carrier(carrier));
+        self
+    }
+
+    /// Passes to the server what a tunnel with TECC reports, through which the connections go; see
+    /// [`ServerBuilder::tecc`](crate::ServerBuilder::tecc). It needs a [carrier](ClientBuilder::carrier) that gives the
+    /// connections the reports.
+    #[must_use]
+    pub fn tecc(self) -> Self {
+        self.feedback("tecc-client")
+    }
+
     /// Stores sessions and address validation tokens in `store` for the next connection to the same
     /// server; by default each client has one in memory for 256 servers. With `None` every handshake
     /// is a full one.
@@ -313,10 +342,11 @@ impl ClientBuilder {
             transport: self.settings.transport()?,
         };
         let options = self.settings.endpoint()?;
-        let endpoint = match self.side.bind {
-            Some(address) => Endpoint::bind(address, options)?,
+        let endpoint = match (self.side.carrier, self.side.bind) {
+            (Some(Carrier(carrier)), _) => Endpoint::over(carrier, &options)?,
+            (None, Some(address)) => Endpoint::bind(address, options)?,
             // Some systems have no IPv6.
-            None => Endpoint::bind((Ipv6Addr::UNSPECIFIED, 0).into(), options.clone())
+            (None, None) => Endpoint::bind((Ipv6Addr::UNSPECIFIED, 0).into(), options.clone())
                 .or_else(|_| Endpoint::bind((Ipv4Addr::UNSPECIFIED, 0).into(), options))?,
         };
         Ok(Client { endpoint, config })

@@ -41,6 +41,9 @@ pub enum BuildError {
     /// There is no such scheduler.
     #[error(transparent)]
     Scheduler(UnknownEntry),
+    /// There is no such loss judge.
+    #[error(transparent)]
+    LossJudge(UnknownEntry),
     /// There is no such feedback policy.
     #[error(transparent)]
     Feedback(UnknownEntry),

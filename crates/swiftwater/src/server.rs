@@ -130,6 +130,17 @@ impl Server {
 }
 
 impl ServerBuilder {
+    /// Cooperates with tunnels that repair losses near the client and report on their rate and queue (TECC, NSDI 2024):
+    /// the congestion controller `follow-external`, the loss judge and the feedback policy `tecc`. Clients have
+    /// [`ClientBuilder::tecc`](crate::ClientBuilder::tecc); towards all others it is CUBIC with the loss detection of
+    /// RFC 9002.
+    #[must_use]
+    pub fn tecc(self) -> Self {
+        self.congestion("follow-external")
+            .loss_judge("tecc")
+            .feedback("tecc")
+    }
+
     /// Uses the certificates of this PEM file, the server's own first, and the key of that one.
     #[must_use]
     pub fn certificate_files(mut self, chain: impl AsRef<Path>, key: impl AsRef<Path>) -> Self {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use swiftwater_net::{EndpointOptions, TraceFactory};
-use swiftwater_policies::{FeedbackCatalogue, SchedulerCatalogue};
+use swiftwater_policies::{FeedbackCatalogue, LossJudgeCatalogue, SchedulerCatalogue};
 use swiftwater_qlog::DirectoryFactory;
 use swiftwater_quic::observe::{Both, ObserverFactory};
 use swiftwater_quic::wire::is_known;
@@ -29,6 +29,7 @@ pub(crate) struct Settings {
     pub(crate) recovery: Option<String>,
     pub(crate) multipath: Option<MultipathConfig>,
     pub(crate) scheduler: Option<String>,
+    pub(crate) loss_judge: Option<String>,
     pub(crate) feedback: Option<String>,
     pub(crate) qlog: Option<PathBuf>,
     pub(crate) alpn: Vec<Vec<u8>>,
@@ -49,6 +50,7 @@ impl Settings {
             recovery: None,
             multipath: None,
             scheduler: None,
+            loss_judge: None,
             feedback: None,
             qlog: None,
             alpn: Vec::new(),
@@ -77,14 +79,17 @@ impl Settings {
         let default = self.multipath.map(|_| DEFAULT_SCHEDULER);
         let scheduler = self.scheduler.as_deref().or(default);
         let scheduler = scheduler.map(|name| SchedulerCatalogue::standard().get(name));
+        let loss_judge = self.loss_judge.as_deref();
+        let loss_judge = loss_judge.map(|name| LossJudgeCatalogue::standard().get(name));
         let feedback = self.feedback.as_deref();
         let feedback = feedback.map(|name| FeedbackCatalogue::standard().get(name));
         if feedback.is_some() {
             transport.max_feedback_size = FEEDBACK_SIZE;
         }
-        if scheduler.is_some() || feedback.is_some() {
+        if scheduler.is_some() || loss_judge.is_some() || feedback.is_some() {
             transport.policies = Arc::new(ChosenPolicies {
                 scheduler: scheduler.transpose().map_err(BuildError::Scheduler)?,
+                loss_judge: loss_judge.transpose().map_err(BuildError::LossJudge)?,
                 feedback: feedback.transpose().map_err(BuildError::Feedback)?,
                 policies: transport.policies,
             });

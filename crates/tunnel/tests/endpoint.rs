@@ -135,6 +135,23 @@ async fn a_refusal_ends_the_attempt_with_its_reason() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_that_nobody_listens_at_is_reported() {
+    guard(async {
+        let stage = Stage::new();
+        let (origin, config) = origin(content(10), TransportConfig::default());
+        // A port that was free a moment ago.
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = target(socket.local_addr().unwrap());
+        drop(socket);
+        let endpoint = endpoint(stage.client());
+        let refused = endpoint.connect(&config, &to, NAME).await.unwrap_err();
+        assert!(refused.to_string().contains("nobody receives"), "{refused}");
+        drop(origin);
+    })
+    .await;
+}
+
 /// Both ends of TECC over sockets: on a link that loses a tenth of what goes to the client, the QUIC connection in the
 /// tunnel gets nearly everything once, and paces by what the tunnel reports.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

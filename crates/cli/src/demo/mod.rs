@@ -8,6 +8,7 @@
 //!   all run at the same time, so that the whole takes as long as the slowest.
 //! - [`multipath`]: a download and live video while one of two networks fails, over one path, with migration
 //!   and over both; then video on demand, with one path and with the policies for several.
+//! - [`tunnel`]: objects of a far server over a lossy last mile, directly and through a proxy near the client.
 //! - [`web`]: a page and calls of an API over HTTP/3, compared with HTTP/2 over the kernel's TCP.
 
 mod file_transfers;
@@ -18,6 +19,7 @@ mod page_file;
 pub mod presets;
 pub mod random_numbers;
 pub mod row;
+pub mod tunnel;
 pub mod web;
 
 use std::sync::Arc;
@@ -34,6 +36,7 @@ use self::live::plan::LiveArgs;
 use self::multipath::plan::MultipathDemoArgs;
 use self::presets::Preset;
 use self::row::FileRow;
+use self::tunnel::plan::TunnelDemoArgs;
 use self::web::plan::WebArgs;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
@@ -54,9 +57,10 @@ Examples:
   swiftwater demo files --preset satellite
   swiftwater demo web
   swiftwater demo multipath
+  swiftwater demo tunnel
 
-Without a story it is 'live': flags are those of 'demo live'. 'live' and 'files' take half a minute, 'multipath' and
-'web' up to a minute and a half; with --quick all take less than half a minute."
+Without a story it is 'live': flags are those of 'demo live'. 'live' and 'files' take half a minute, the others up to
+two minutes; with --quick all take less than half a minute."
 )]
 pub struct DemoArgs {
     /// The demonstration to run.
@@ -141,6 +145,24 @@ complete frames of the video. The page shows the rate over each network. A job t
 the end of the video is given up. JSON: strategy, job, bytes, sha256_ok, completion_ms, longest_gap_ms, freezes,
 paths (of the server: bytes_sent, copies, srtt_ms).")]
     Multipath(Box<MultipathDemoArgs>),
+    /// Objects of a far server over a lossy last mile: directly, and through a proxy near the client
+    #[command(after_help = "\
+Examples:
+  swiftwater demo tunnel
+  swiftwater demo tunnel --loss ge:2%,50%@20ms --far-rtt 150ms
+  swiftwater demo tunnel --system masque --system tecc --size 50kB --flows 200 --quick --json
+
+A client gets objects from a server, one after the other on one connection, all content checked. Its last mile loses
+packets:
+
+- direct has no proxy;
+- masque goes through a proxy near the client in a plain tunnel (CONNECT-UDP): losses are repaired by the server;
+- repair keeps packets at the proxy and sends lost ones again, after a round trip of the last mile;
+- tecc also tells the server what the proxy repairs and how fast it sends (NSDI 2024).
+
+Each system has servers, connections and emulated links of its own over real UDP sockets; all run at the same time. The
+congestion controller is bbr3 unless --cc is given, at the proxy too; TECC's server has its own.")]
+    Tunnel(Box<TunnelDemoArgs>),
 }
 
 /// `demo files`.
@@ -181,6 +203,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
         Some(Story::Files(args)) => move_files(*args).await,
         Some(Story::Web(args)) => web::run(*args).await,
         Some(Story::Multipath(args)) => multipath::run(*args).await,
+        Some(Story::Tunnel(args)) => tunnel::run(*args).await,
     }
 }
 

@@ -39,6 +39,9 @@ pub enum OpenError {
         /// Its Proxy-Status field (RFC 9209), if there is one.
         proxy_status: Option<String>,
     },
+    /// The proxy opened the tunnel, and ended it before anything came from the target.
+    #[error("the proxy ended the tunnel: nobody receives UDP at the target")]
+    Unanswered,
 }
 
 /// Why there is no QUIC connection through a proxy.

@@ -12,7 +12,7 @@ mod local_forward;
 mod tunnel_client;
 mod udp_tunnel;
 
-pub use endpoint::TunnelEndpoint;
+pub use endpoint::{ProxyResolver, TunnelCarrier, TunnelEndpoint};
 pub use error::{ConnectError, EndpointConnectError, OpenError, TunnelError};
 pub use local_forward::{ForwardStats, LocalForward};
 pub use tunnel_client::{Connect, Connecting, TunnelClient};

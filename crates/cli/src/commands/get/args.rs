@@ -18,6 +18,7 @@ use crate::migrate::MigrateAfter;
 use crate::multipath::{PathArgs, PathOperation};
 use crate::size::parse_size;
 use crate::transport::Tuning;
+use crate::udp_proxy::UdpProxyArgs;
 use crate::url::Url;
 
 /// `get`.
@@ -34,6 +35,7 @@ Examples:
   swiftwater get https://10.0.0.7:4433/big.bin --insecure --protocol hq -o downloads
   swiftwater get https://example.net/big.iso --protocol h3 --path wlan0 --path wwan0,backup
   swiftwater get https://127.0.0.1:4433/big.bin --insecure --protocol h3 --path 127.0.0.1 --path 127.0.0.2 --json
+  swiftwater get https://example.net/big.iso --proxy proxy.example --proxy-token-file token.txt
   swiftwater get https://example.net/{a,b,c,d,e,f,g} -o downloads/ --select wise --json
   swiftwater get https://example.net/x --select plus --select-arms h2,h3,h3:bbr1 --select-state selection.json
 
@@ -136,6 +138,10 @@ pub struct GetArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
     pub max_filesize: Option<u64>,
 
+    /// A proxy for UDP.
+    #[command(flatten)]
+    pub proxy: UdpProxyArgs,
+
     /// Several paths.
     #[command(flatten)]
     pub paths: PathArgs,
@@ -198,6 +204,7 @@ impl GetArgs {
             feedback: None,
             no_state: self.no_state,
             selection: Some(&self.selection),
+            proxy: &self.proxy,
         }
     }
 

@@ -10,6 +10,7 @@ use swiftwater_http::client::{
     BackOff, BuildError, HttpClient, KnownFailure, Policy, Proxies, Timeouts,
 };
 use swiftwater_http::udp::ALPN_HTTP3;
+use swiftwater_tunnel::client::ProxyResolver;
 use tokio::time::timeout;
 
 use super::args::Protocol;
@@ -21,6 +22,7 @@ use crate::identity::default_state_dir;
 use crate::multipath::PathArgs;
 use crate::output;
 use crate::transport::{Tuning, build_failure, client};
+use crate::udp_proxy::{UdpProxy, UdpProxyArgs};
 
 /// Time limit of QUIC's handshake where TCP is an alternative.
 const QUIC_TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -66,12 +68,16 @@ pub(crate) struct ClientFlags<'a> {
     pub(crate) no_state: bool,
     /// The choice between TCP and QUIC request by request.
     pub(crate) selection: Option<&'a SelectArgs>,
+    /// The proxy that HTTP/3 goes through.
+    pub(crate) proxy: &'a UdpProxyArgs,
 }
 
 /// The client, and its QUIC side if it has one.
 pub(crate) struct Clients {
     pub(crate) http: HttpClient,
     pub(crate) quic: Option<Client>,
+    /// The connection to the proxy, if there is one.
+    proxy: Option<UdpProxy>,
     /// File of the record of QUIC failures.
     memory: Option<PathBuf>,
     remembered: Vec<KnownFailure>,
@@ -81,20 +87,33 @@ impl Clients {
     /// Must be called inside the runtime.
     pub(crate) fn new(flags: ClientFlags<'_>) -> Result<Self, Failure> {
         let time_limit = flags.trust.connect_timeout;
-        let mut quic = client(&trust(flags.trust)?, ALPN_HTTP3, flags.tuning)
+        let trusted = trust(flags.trust)?;
+        // Through a proxy two connections are made, and what the first one fails of is the reason.
+        let quic_limit = match &flags.proxy.proxy {
+            Some(_) => time_limit * 2,
+            None => time_limit,
+        };
+        let proxy = flags.proxy.open(&trusted, flags.trust, flags.tuning)?;
+        let mut quic = client(&trusted, ALPN_HTTP3, flags.tuning)
             .sessions(Some(Arc::new(MemorySessionStore::default())))
             .early_data(flags.zero_rtt)
             .transport(|transport| {
-                transport.handshake_timeout = time_limit;
+                transport.handshake_timeout = quic_limit;
                 transport.receive_rate = flags.limit_rate;
                 transport.keep_alive_interval.get_or_insert(KEEP_ALIVE);
             });
         if let Some(feedback) = flags.feedback {
             quic = quic.feedback(feedback);
         }
-        let quic = flags.paths.apply(quic, flags.host)?;
+        let mut quic = flags.paths.apply(quic, flags.host)?;
+        if let Some(proxy) = &proxy {
+            quic = proxy.apply(quic);
+        }
         let tls = quic.tls_over_tcp().map_err(|error| build_failure(&error))?;
-        let policy = policy(flags.protocol);
+        let policy = match &proxy {
+            Some(_) => policy_through_proxy(flags.protocol)?,
+            None => policy(flags.protocol),
+        };
         let proxies = Proxies::from_env().map_err(|error| Failure::new(Exit::Usage, error))?;
         let mut builder = HttpClient::builder()
             .tls(tls)
@@ -111,12 +130,15 @@ impl Clients {
                 connect: time_limit,
                 handshake: time_limit,
                 quic: match policy {
-                    Policy::Http3Only => time_limit,
+                    Policy::Http3Only => quic_limit,
                     _ => time_limit.min(QUIC_TIME_LIMIT),
                 },
                 head: HEAD_PATIENCE,
                 ..Timeouts::default()
             });
+        if let Some(proxy) = &proxy {
+            builder = builder.resolver(ProxyResolver::new(Arc::clone(&proxy.carrier)));
+        }
         if let Some(args) = flags.selection
             && let Some(select) = args.select(flags.protocol)?
         {
@@ -149,6 +171,7 @@ impl Clients {
         Ok(Self {
             http,
             quic: kept,
+            proxy,
             memory,
             remembered,
         })
@@ -181,6 +204,21 @@ impl Clients {
             // If it is late, the servers detect the end by their idle timeouts.
             let _ = timeout(time_limit, quic.endpoint().wait_idle()).await;
         }
+        if let Some(UdpProxy { client, .. }) = self.proxy {
+            client.endpoint().close(NO_ERROR, b"");
+            let _ = timeout(time_limit, client.endpoint().wait_idle()).await;
+        }
+    }
+}
+
+/// The same through a proxy for UDP, which carries QUIC only.
+fn policy_through_proxy(protocol: Protocol) -> Result<Policy, Failure> {
+    match protocol {
+        Protocol::Auto | Protocol::H3 | Protocol::PreferH3 => Ok(Policy::Http3Only),
+        Protocol::Tcp | Protocol::Http1 | Protocol::Hq => Err(Failure::new(
+            Exit::Usage,
+            "--proxy carries HTTP/3 only: leave --protocol out, or use the environment (HTTPS_PROXY) for TCP",
+        )),
     }
 }
 

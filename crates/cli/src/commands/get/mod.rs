@@ -28,13 +28,18 @@ mod upload;
 
 use self::args::{GetArgs, Protocol};
 use crate::cli::TrustArgs;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::identity::read_certificates;
 use crate::transport::Trust;
 
 /// Runs the command; `verbose` shows requests and responses.
 pub(crate) async fn run(args: GetArgs, verbose: bool) -> Result<(), Failure> {
-    if args.protocol == Protocol::Hq {
+    if args.proxy.proxy.is_some() && (args.selection.is_used() || args.migrate_after.is_some()) {
+        let text =
+            "--proxy carries HTTP/3 from one address only: leave --select and --migrate-after out";
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    if args.protocol == Protocol::Hq && args.proxy.proxy.is_none() {
         hq::run(args).await
     } else {
         http::run(args, verbose).await

@@ -42,6 +42,11 @@ pub struct SelectArgs {
 }
 
 impl SelectArgs {
+    /// Whether a selection was requested.
+    pub(crate) fn is_used(&self) -> bool {
+        self.select.is_some()
+    }
+
     /// The selection; `None` if none was requested.
     pub(crate) fn select(&self, protocol: Protocol) -> Result<Option<Select>, Failure> {
         let Some(strategy) = &self.select else {

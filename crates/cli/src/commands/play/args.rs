@@ -11,6 +11,7 @@ use crate::commands::get::args::Protocol;
 use crate::duration::parse_positive_duration;
 use crate::multipath::PathArgs;
 use crate::transport::Tuning;
+use crate::udp_proxy::UdpProxyArgs;
 use crate::url::Url;
 
 /// `play`.
@@ -90,6 +91,10 @@ pub struct PlayArgs {
     /// The certificates to trust.
     #[command(flatten)]
     pub trust: TrustArgs,
+
+    /// A proxy for UDP.
+    #[command(flatten)]
+    pub proxy: UdpProxyArgs,
 
     /// Several paths.
     #[command(flatten)]

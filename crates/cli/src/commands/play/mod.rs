@@ -51,6 +51,7 @@ pub(crate) async fn run(args: PlayArgs) -> Result<(), Failure> {
         feedback: args.paths.is_used().then_some(FEEDBACK),
         no_state: args.no_state,
         selection: None,
+        proxy: &args.proxy,
     })?;
     let mut stop = std::pin::pin!(stop_requested());
     let played = tokio::select! {

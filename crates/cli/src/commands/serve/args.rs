@@ -191,6 +191,11 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub limits: LimitArgs,
 
+    /// Cooperate with tunnels near clients that repair losses and report (TECC), such as 'tunnel serve' for
+    /// 'get --proxy PROXY --tecc'; brings its own congestion controller, which is cubic towards other clients
+    #[arg(long, conflicts_with_all = ["cc", "feedback"], help_heading = "Transport")]
+    pub tecc: bool,
+
     /// Several paths.
     #[command(flatten)]
     pub multipath: MultipathArgs,

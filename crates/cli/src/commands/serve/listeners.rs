@@ -77,6 +77,9 @@ pub(super) fn builder(
             .filter(|_| config.transport.multipath),
     };
     builder = paths.apply(builder);
+    if config.transport.has_tecc() {
+        builder = builder.tecc();
+    }
     for &address in &config.also_listen {
         builder = builder.also_listen(address);
     }

@@ -36,8 +36,12 @@ const REFUSED_FOR: Duration = Duration::from_secs(1);
 /// Something that a tunnel has no room for yet.
 type Sending = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Carries datagrams in tunnels.
-pub(super) struct TunnelCarrier {
+/// Carries datagrams through a proxy, in a tunnel of its own for each target.
+///
+/// A tunnel opens with the first datagram, which does not wait for the proxy's answer, ends after two minutes without
+/// datagrams, and opens again when there are more: the server then sees the connection at another port. There are 1024
+/// tunnels at most.
+pub struct TunnelCarrier {
     client: TunnelClient,
     names: Mutex<TargetNames>,
     flows: Arc<Flows>,
@@ -62,8 +66,12 @@ struct FlowTable {
 }
 
 impl TunnelCarrier {
-    /// Tunnels through the proxy of `client`. Called inside a runtime.
-    pub(super) fn new(client: TunnelClient) -> Self {
+    /// Tunnels through the proxy of `client`.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn new(client: TunnelClient) -> Self {
         let (sender, arrivals) = mpsc::channel(ARRIVALS);
         Self {
             client,
@@ -79,8 +87,8 @@ impl TunnelCarrier {
         }
     }
 
-    /// The address that stands for `target`.
-    pub(super) fn address_of(&self, target: &Target) -> SocketAddr {
+    /// The address that stands for `target` at the endpoint: its own, or for a name one that leads nowhere else.
+    pub fn address_of(&self, target: &Target) -> SocketAddr {
         let ip = lock(&self.names).address_of(target.host());
         SocketAddr::new(ip, target.port())
     }

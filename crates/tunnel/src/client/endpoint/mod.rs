@@ -1,9 +1,10 @@
 //! QUIC within tunnels: an endpoint whose datagrams go through a proxy, for QUIC connections of this program.
 //!
-//! - [`TunnelEndpoint`]: the endpoint, and connections to targets.
+//! - [`TunnelCarrier`]: carries the datagrams of any endpoint through a proxy, each target's in a tunnel of its own.
+//! - [`TunnelEndpoint`]: an endpoint with such a carrier, and connections to targets.
 //! - [`ProxyResolver`]: lets a client of HTTP leave names to the proxy.
 //!
-//! Each target has a tunnel of its own ([`carrier`]). If the client asked for reports
+//! If the client asked for reports
 //! ([`TunnelClient::with_reports`](super::TunnelClient::with_reports)), the QUIC connections get the numbers of datagrams
 //! and the reports, which the policy `tecc` uses.
 
@@ -17,16 +18,13 @@ use std::sync::Arc;
 use swiftwater_net::quic::ClientConfig;
 use swiftwater_net::{BindError, Connection, Endpoint, EndpointOptions};
 
-use self::carrier::TunnelCarrier;
+pub use self::carrier::TunnelCarrier;
 pub use self::resolver::ProxyResolver;
 use super::error::EndpointConnectError;
 use super::tunnel_client::TunnelClient;
 use crate::target::Target;
 
-/// A QUIC endpoint whose datagrams go through a proxy, each target's in a tunnel of its own. Clones share it.
-///
-/// A tunnel opens with the first datagram, which does not wait for the proxy's answer, ends after two minutes without
-/// datagrams, and opens again when there are more: the server then sees the connection at another port.
+/// A QUIC endpoint over a [`TunnelCarrier`]. Clones share it.
 #[derive(Clone, Debug)]
 pub struct TunnelEndpoint {
     endpoint: Endpoint,

@@ -8,14 +8,15 @@ use swiftwater_http::client::{Resolved, Resolver, Resolving};
 use super::carrier::TunnelCarrier;
 use crate::target::Target;
 
-/// Answers with addresses that stand for names at the endpoint it comes from; the proxy resolves them.
+/// Answers with addresses that stand for names at the endpoints of a carrier; the proxy resolves them.
 #[derive(Clone, Debug)]
 pub struct ProxyResolver {
     carrier: Arc<TunnelCarrier>,
 }
 
 impl ProxyResolver {
-    pub(super) fn new(carrier: Arc<TunnelCarrier>) -> Self {
+    /// For clients over `carrier` only.
+    pub fn new(carrier: Arc<TunnelCarrier>) -> Self {
         Self { carrier }
     }
 }

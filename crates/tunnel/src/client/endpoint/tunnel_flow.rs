@@ -60,6 +60,7 @@ async fn pass(
     let mut tunnel = opening.opened().await?;
     flows.open(remote, tunnel.sender());
     let mut last = Instant::now();
+    let mut is_answered = false;
     loop {
         let arrived = select! {
             arrived = tunnel.recv_any() => arrived,
@@ -81,9 +82,13 @@ async fn pass(
             Ok(FromTunnel::Report(report)) => CarriedContent::Report(report),
             Err(end) => {
                 tracing::debug!(%target, %end, "tunnel ended");
-                return Ok(());
+                return match is_answered {
+                    true => Ok(()),
+                    false => Err(OpenError::Unanswered),
+                };
             }
         };
+        is_answered |= matches!(content, CarriedContent::Datagram { .. });
         last = Instant::now();
         if flows.arrived(Carried { remote, content }).await.is_err() {
             // The endpoint is gone.

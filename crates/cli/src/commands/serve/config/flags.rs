@@ -19,6 +19,9 @@ pub fn effective(args: &ServeArgs) -> Result<Config, Failure> {
     if let Some(problem) = acme.and_then(|acme| acme.get_ref().problem(&config)) {
         return Err(Failure::new(Exit::Usage, format_args!("ACME: {problem}")));
     }
+    if let Some(problem) = config.transport.tecc_problem() {
+        return Err(Failure::new(Exit::Usage, problem));
+    }
     if config.sites.is_empty() {
         return Err(Failure::new(
             Exit::Usage,
@@ -114,6 +117,9 @@ fn apply_transport(config: &mut Config, args: &ServeArgs) {
     }
     if flags.recovery.is_some() {
         transport.recovery.clone_from(&flags.recovery);
+    }
+    if args.tecc {
+        transport.tecc = Some(Spanned::new(0..0, true));
     }
     let paths = &args.multipath;
     transport.multipath |= paths.is_used();

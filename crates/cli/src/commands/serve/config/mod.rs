@@ -274,6 +274,10 @@ pub struct Transport {
         skip_serializing_if = "Option::is_none"
     )]
     pub recovery: Option<String>,
+    /// Whether the server cooperates with tunnels near clients that repair losses and report (TECC), with its own
+    /// congestion controller. Default: no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tecc: Option<Spanned<bool>>,
     /// Whether clients may open several paths in a connection (RFC 10069). Default: no.
     pub multipath: bool,
     /// Paths that may be open at once, with `multipath`. Default: 4.
@@ -432,4 +436,18 @@ pub struct Route {
 )]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+impl Transport {
+    /// Whether the server cooperates with tunnels.
+    pub(in crate::commands::serve) fn has_tecc(&self) -> bool {
+        self.tecc.as_ref().is_some_and(|tecc| *tecc.get_ref())
+    }
+
+    /// What contradicts the cooperation with tunnels, if anything does.
+    pub(super) fn tecc_problem(&self) -> Option<&'static str> {
+        let contradicted = self.cc.is_some() || self.feedback.is_some();
+        let problem = "tecc brings its own congestion controller and feedback: leave out cc and feedback, or tecc";
+        (self.has_tecc() && contradicted).then_some(problem)
+    }
 }

@@ -99,6 +99,11 @@ fn check(config: &Config) -> Result<(), Fault> {
     {
         return Err(Fault::at(acme, problem));
     }
+    if let Some(tecc) = &config.transport.tecc
+        && let Some(problem) = config.transport.tecc_problem()
+    {
+        return Err(Fault::at(tecc, problem));
+    }
     let mut hosts = BTreeSet::new();
     let mut has_default = false;
     for site in &config.sites {
