@@ -51,7 +51,7 @@ use crate::tecc::{Agreement, RepairLimits, TECC};
 pub use self::access::{Access, Token, TokenError};
 pub use self::config::{Limits, ProxyConfig};
 pub use self::resolve::{Resolve, Resolving, SystemResolver};
-pub use self::stats::ProxyStats;
+pub use self::stats::{ProxyStats, describe_metrics};
 
 /// Says that the content is capsules (RFC 9297, section 3.4).
 pub(crate) const CAPSULE_PROTOCOL: HeaderName = HeaderName::from_static("capsule-protocol");

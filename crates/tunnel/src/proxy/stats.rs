@@ -2,6 +2,30 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use metrics::{Counter, Unit, counter, describe_counter};
+
+/// Values of the label `direction`.
+const TO_CLIENT: &str = "to-client";
+const TO_TARGET: &str = "to-target";
+
+/// Describes the metrics of proxies to the recorder of the process, which has to be installed before proxies are made.
+pub fn describe_metrics() {
+    describe_counter!("swiftwater_tunnels_opened_total", "Tunnels opened");
+    describe_counter!("swiftwater_tunnels_ended_total", "Tunnels that have ended");
+    describe_counter!(
+        "swiftwater_tunnels_refused_total",
+        "Requests for tunnels that were refused"
+    );
+    let text = "Datagrams through tunnels, by direction";
+    describe_counter!("swiftwater_tunnel_datagrams_total", text);
+    let text = "UDP payload through tunnels, by direction";
+    describe_counter!("swiftwater_tunnel_bytes_total", Unit::Bytes, text);
+    let text = "Datagrams that were sent to clients again because they were lost";
+    describe_counter!("swiftwater_tunnel_datagrams_repaired_total", text);
+    let text = "Datagrams that did not pass, by reason";
+    describe_counter!("swiftwater_tunnel_datagrams_dropped_total", text);
+}
+
 /// What a proxy has done since its start.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
@@ -33,20 +57,73 @@ pub struct ProxyStats {
 }
 
 /// The counters, shared by the tunnels.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Counters {
-    opened: AtomicU64,
-    closed: AtomicU64,
-    refused: AtomicU64,
-    datagrams_to_clients: AtomicU64,
-    bytes_to_clients: AtomicU64,
-    datagrams_to_targets: AtomicU64,
-    bytes_to_targets: AtomicU64,
-    repaired: AtomicU64,
-    dropped_large: AtomicU64,
-    dropped_full: AtomicU64,
-    dropped_unanswered: AtomicU64,
-    dropped_unknown: AtomicU64,
+    opened: Counted,
+    closed: Counted,
+    refused: Counted,
+    datagrams_to_clients: Counted,
+    bytes_to_clients: Counted,
+    datagrams_to_targets: Counted,
+    bytes_to_targets: Counted,
+    repaired: Counted,
+    dropped_large: Counted,
+    dropped_full: Counted,
+    dropped_unanswered: Counted,
+    dropped_unknown: Counted,
+}
+
+/// A number, and the same as a metric of the process, which is the sum over all its proxies.
+#[derive(Debug)]
+struct Counted {
+    value: AtomicU64,
+    exported: Counter,
+}
+
+impl Counted {
+    fn new(exported: Counter) -> Self {
+        Self {
+            value: AtomicU64::new(0),
+            exported,
+        }
+    }
+
+    fn add(&self, n: u64) {
+        self.value.fetch_add(n, Ordering::Relaxed);
+        self.exported.increment(n);
+    }
+
+    fn get(&self) -> u64 {
+        self.value.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        let datagrams = |direction| {
+            Counted::new(counter!("swiftwater_tunnel_datagrams_total", "direction" => direction))
+        };
+        let bytes = |direction| {
+            Counted::new(counter!("swiftwater_tunnel_bytes_total", "direction" => direction))
+        };
+        let dropped = |reason| {
+            Counted::new(counter!("swiftwater_tunnel_datagrams_dropped_total", "reason" => reason))
+        };
+        Self {
+            opened: Counted::new(counter!("swiftwater_tunnels_opened_total")),
+            closed: Counted::new(counter!("swiftwater_tunnels_ended_total")),
+            refused: Counted::new(counter!("swiftwater_tunnels_refused_total")),
+            datagrams_to_clients: datagrams(TO_CLIENT),
+            bytes_to_clients: bytes(TO_CLIENT),
+            datagrams_to_targets: datagrams(TO_TARGET),
+            bytes_to_targets: bytes(TO_TARGET),
+            repaired: Counted::new(counter!("swiftwater_tunnel_datagrams_repaired_total")),
+            dropped_large: dropped("large"),
+            dropped_full: dropped("full"),
+            dropped_unanswered: dropped("unanswered"),
+            dropped_unknown: dropped("unknown"),
+        }
+    }
 }
 
 /// Why a datagram was dropped.
@@ -64,29 +141,29 @@ pub(super) enum Dropped {
 
 impl Counters {
     pub(super) fn on_open(&self) {
-        add(&self.opened, 1);
+        self.opened.add(1);
     }
 
     pub(super) fn on_close(&self) {
-        add(&self.closed, 1);
+        self.closed.add(1);
     }
 
     pub(super) fn on_refusal(&self) {
-        add(&self.refused, 1);
+        self.refused.add(1);
     }
 
     pub(super) fn on_datagram_to_client(&self, len: usize) {
-        add(&self.datagrams_to_clients, 1);
-        add(&self.bytes_to_clients, len as u64);
+        self.datagrams_to_clients.add(1);
+        self.bytes_to_clients.add(len as u64);
     }
 
     pub(super) fn on_datagram_to_target(&self, len: usize) {
-        add(&self.datagrams_to_targets, 1);
-        add(&self.bytes_to_targets, len as u64);
+        self.datagrams_to_targets.add(1);
+        self.bytes_to_targets.add(len as u64);
     }
 
     pub(super) fn on_repair(&self) {
-        add(&self.repaired, 1);
+        self.repaired.add(1);
     }
 
     pub(super) fn on_drop(&self, dropped: Dropped) {
@@ -96,28 +173,23 @@ impl Counters {
             Dropped::Unanswered => &self.dropped_unanswered,
             Dropped::Unknown => &self.dropped_unknown,
         };
-        add(counter, 1);
+        counter.add(1);
     }
 
     pub(super) fn read(&self) -> ProxyStats {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ProxyStats {
-            opened: get(&self.opened),
-            closed: get(&self.closed),
-            refused: get(&self.refused),
-            datagrams_to_clients: get(&self.datagrams_to_clients),
-            bytes_to_clients: get(&self.bytes_to_clients),
-            datagrams_to_targets: get(&self.datagrams_to_targets),
-            bytes_to_targets: get(&self.bytes_to_targets),
-            repaired: get(&self.repaired),
-            dropped_large: get(&self.dropped_large),
-            dropped_full: get(&self.dropped_full),
-            dropped_unanswered: get(&self.dropped_unanswered),
-            dropped_unknown: get(&self.dropped_unknown),
+            opened: self.opened.get(),
+            closed: self.closed.get(),
+            refused: self.refused.get(),
+            datagrams_to_clients: self.datagrams_to_clients.get(),
+            bytes_to_clients: self.bytes_to_clients.get(),
+            datagrams_to_targets: self.datagrams_to_targets.get(),
+            bytes_to_targets: self.bytes_to_targets.get(),
+            repaired: self.repaired.get(),
+            dropped_large: self.dropped_large.get(),
+            dropped_full: self.dropped_full.get(),
+            dropped_unanswered: self.dropped_unanswered.get(),
+            dropped_unknown: self.dropped_unknown.get(),
         }
     }
-}
-
-fn add(counter: &AtomicU64, n: u64) {
-    counter.fetch_add(n, Ordering::Relaxed);
 }

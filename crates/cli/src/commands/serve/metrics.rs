@@ -12,6 +12,7 @@ use swiftwater::{ConnectionStats, Endpoint};
 use swiftwater_http::tcp::{ConnectionEnd, Outcome, RunningServer, TcpServer};
 use swiftwater_http::web::body::{Body, text_response};
 use swiftwater_http::web::metrics::{PrometheusService, prometheus};
+use swiftwater_tunnel::proxy::describe_metrics as describe_tunnels;
 use tokio::net::TcpListener;
 use tower::{ServiceExt, service_fn};
 
@@ -42,6 +43,7 @@ impl Exporter {
         // Fails only if a recorder is installed already; then this one shows nothing, without harm.
         let _ = metrics::set_global_recorder(recorder);
         describe();
+        describe_tunnels();
         process_metrics::describe();
         let listener = TcpListener::bind(address).await.map_err(|error| {
             let why = plain_io_error(&error);

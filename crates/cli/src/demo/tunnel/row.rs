@@ -93,7 +93,7 @@ pub(super) fn table(rows: &[TunnelRow]) -> String {
     table.render()
 }
 
-/// Each system with a proxy against the plain tunnel: changes of the mean.
+/// TECC against the plain tunnel: changes of the mean.
 pub(super) fn conclusions(plan: &Plan, rows: &[TunnelRow]) -> Vec<String> {
     let mean = |system, size| {
         let mut found = rows.iter();
@@ -106,7 +106,7 @@ pub(super) fn conclusions(plan: &Plan, rows: &[TunnelRow]) -> Vec<String> {
         let tecc = mean(System::Tecc, size)?;
         let change = 100.0 * (tecc / plain - 1.0);
         Some(format!(
-            "{}: mean over TECC {change:+.0} % of that over a plain tunnel",
+            "{}: TECC changes the mean by {change:+.0} % against a plain tunnel",
             table::bytes(size)
         ))
     });

@@ -1,0 +1,155 @@
+//! `get` and the demonstration through a proxy for UDP, and the proxy's metrics.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![cfg(unix)]
+
+#[path = "support/https.rs"]
+mod https;
+mod support;
+
+use std::fs;
+use std::process::Command;
+
+use https::http;
+use serde_json::Value;
+use support::{Running, Site, failed, keys, run, succeeded, swiftwater};
+use tempfile::TempDir;
+
+const SECRET: &str = "a-secret-of-the-test";
+
+/// The exit codes of wrong usage, and of a server that can't be reached.
+const USAGE: i32 = 2;
+const CONNECTION: i32 = 4;
+
+/// A running proxy that reaches loopback addresses.
+struct Proxy {
+    directory: TempDir,
+    server: Running,
+}
+
+impl Proxy {
+    fn start() -> Self {
+        let directory = TempDir::new().unwrap();
+        let tokens = directory.path().join("tokens");
+        fs::write(&tokens, format!("alice {SECRET}\n")).unwrap();
+        let mut command = swiftwater();
+        command.args(["tunnel", "serve", "--listen", "127.0.0.1:0", "--json"]);
+        command.args(["--target-port", "1-65535", "--allow-target", "127.0.0.0/8"]);
+        command.args(["--allow-target", "::1/128", "--metrics", "127.0.0.1:0"]);
+        command.arg("--tokens").arg(tokens);
+        command.arg("--state-dir").arg(directory.path());
+        let server = Running::start(command);
+        Self { directory, server }
+    }
+
+    /// `get` through the proxy, of one file of `site`.
+    fn get(&self, site: &Site, url: &str, flags: &[&str]) -> Command {
+        let mut get = swiftwater();
+        get.args(["get", url, "--no-state", "--force"]).args(flags);
+        get.arg("--proxy")
+            .arg(self.server.first["address"].as_str().unwrap());
+        get.arg("--proxy-token-file")
+            .arg(self.directory.path().join("tokens"));
+        get.arg("--proxy-ca")
+            .arg(self.directory.path().join("dev-cert.pem"));
+        get.arg("--ca").arg(site.certificate());
+        get.arg("-o").arg(site.path("received"));
+        get
+    }
+}
+
+#[test]
+fn get_goes_through_a_proxy_and_the_proxy_counts() {
+    let content: Vec<u8> = (0..1_000_000_u32).map(|n| (n >> 3) as u8).collect();
+    let site = Site::start_with(&[("file", &content)], &["--tecc"]);
+    let mut proxy = Proxy::start();
+    let metrics = proxy.server.next();
+    let metrics = metrics["address"].as_str().unwrap();
+    // A name, which the proxy resolves, and an address.
+    for host in ["localhost", "127.0.0.1"] {
+        let url = format!("https://{host}:{}/file", site.port);
+        for flags in [&[][..], &["--tecc"]] {
+            succeeded(&proxy.get(&site, &url, flags).output().unwrap());
+            assert!(fs::read(site.path("received")).unwrap() == content);
+            fs::remove_file(site.path("received")).unwrap();
+        }
+    }
+    let (_, counts) = http(metrics, "/metrics").unwrap();
+    let count = |name: &str| {
+        let line = counts.lines().find(|line| line.starts_with(name));
+        let line = line.unwrap_or_else(|| panic!("{name}: {counts}"));
+        line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    assert!((count("swiftwater_tunnels_opened_total") - 4.0).abs() < 0.1);
+    assert!(count("swiftwater_tunnel_bytes_total{direction=\"to-client\"}") > 4e6);
+    assert!(count("swiftwater_tunnel_datagrams_total{direction=\"to-target\"}") > 40.0);
+}
+
+#[test]
+fn what_the_proxy_refuses_is_said() {
+    let site = Site::start(&[("file", b"content")]);
+    let proxy = Proxy::start();
+    let get = |url: &str| failed(&proxy.get(&site, url, &[]).output().unwrap(), CONNECTION);
+    let error = get("https://nowhere.invalid/file");
+    assert!(error.contains("dns_error"), "{error}");
+    // A port that was free a moment ago.
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    drop(socket);
+    let error = get(&format!("https://127.0.0.1:{port}/file"));
+    assert!(error.contains("nobody receives UDP"), "{error}");
+}
+
+#[test]
+fn flags_that_contradict_a_proxy_are_refused() {
+    for flags in [
+        &["--protocol", "tcp"][..],
+        &["--protocol", "hq"],
+        &["--select", "wise"],
+        &["--migrate-after", "1MB"],
+        &["--path", "127.0.0.1"],
+    ] {
+        let mut get = swiftwater();
+        get.args(["get", "https://127.0.0.1/x", "--proxy", "127.0.0.1:9"]);
+        let output = get.args(flags).output().unwrap();
+        assert_eq!(output.status.code(), Some(USAGE), "{flags:?}");
+    }
+    failed(&run(["get", "https://127.0.0.1/x", "--tecc"]), USAGE);
+    failed(&run(["serve", ".", "--tecc", "--cc", "cubic"]), USAGE);
+}
+
+#[test]
+fn the_demonstration_reports_each_system_and_size() {
+    let mut demo = swiftwater();
+    demo.args(["demo", "tunnel", "--quick", "--json", "--flows", "3"]);
+    let output = demo.output().unwrap();
+    let output = succeeded(&output);
+    let rows: Vec<Value> = output
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(rows.len(), 8, "{output}");
+    for row in &rows {
+        let expected = [
+            "duplicate_share",
+            "fct_mean_ms",
+            "fct_p50_ms",
+            "fct_p99_ms",
+            "flow_bytes",
+            "flows",
+            "queue_p95_ms",
+            "sha256_ok",
+            "system",
+        ];
+        assert_eq!(keys(row), expected);
+        assert_eq!(row["sha256_ok"], true, "{row}");
+        assert_eq!(row["flows"], 3);
+        // A round trip to the server, at least.
+        assert!(row["fct_mean_ms"].as_f64().unwrap() > 90.0, "{row}");
+        assert_eq!(row["queue_p95_ms"].is_null(), row["system"] == "direct");
+    }
+    for system in ["direct", "masque", "repair", "tecc"] {
+        let of_system = rows.iter().filter(|row| row["system"] == system);
+        assert_eq!(of_system.count(), 2, "{output}");
+    }
+}
