@@ -1,0 +1,82 @@
+//! Flows in tunnels.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod texts;
+
+use swiftwater_lab::scenario::LoadOptions;
+use swiftwater_lab::world::{measures, simulate};
+use texts::{load, load_with};
+
+/// Objects of 50 kB over a link that loses 5 %, 20 s.
+fn scenario(keys: &str) -> String {
+    "title = \"t\"\n[run]\nduration = \"20s\"\nrtt = \"90ms\"\ndatagram_size = 1350\n\
+     [[link]]\nname = \"wan\"\nrate = \"100mbit\"\ndelay = \"30ms\"\nbuffer = \"1bdp\"\n\
+     [[link]]\nname = \"access\"\nrate = \"10mbit\"\ndelay = \"15ms\"\nbuffer = \"1bdp\"\nloss = \"5%\"\n\
+     [[flow]]\nname = \"rpc\"\napp = \"requests\"\nbytes = \"50kB\"\npause = \"50ms\"\n"
+        .to_owned()
+        + keys
+}
+
+/// A measure of the flow; 0 if it has no value.
+fn run(keys: &str) -> impl Fn(&str) -> f64 {
+    let setup = &load(&scenario(keys)).cases[0].setup;
+    let names = measures(setup);
+    let outcome = simulate(setup, 1).unwrap();
+    move |name| {
+        let name = format!("rpc.{name}");
+        let place = names.iter().position(|known| *known == name);
+        outcome.measures[place.unwrap_or_else(|| panic!("no measure {name}"))].unwrap_or_default()
+    }
+}
+
+#[test]
+fn repair_is_quicker_than_datagrams_and_reports_save_duplicates() {
+    let plain = run("cc = \"bbr3\"\ntunnel = \"datagrams\"\n");
+    let repair = run("cc = \"bbr3\"\ntunnel = \"repair\"\n");
+    let tecc = run(
+        "cc = \"follow-external\"\ntunnel = \"tecc\"\ntunnel_cc = \"bbr3\"\nloss_judge = \"tecc\"\nfeedback = \"tecc\"\n",
+    );
+    for flow in [&plain, &repair, &tecc] {
+        assert!(flow("completed") > 30.0);
+        assert!(flow("fct_p50_ms") > 90.0);
+    }
+    assert!(repair("fct_mean_ms") < plain("fct_mean_ms"));
+    assert!(tecc("fct_mean_ms") < plain("fct_mean_ms"));
+    assert!(tecc("duplicates_share") < repair("duplicates_share") / 2.0);
+    // What is sent again, and reported, only with the tunnels that do it.
+    assert!((0.02..0.10).contains(&repair("tunnel_resent_share")));
+    assert_eq!(plain("tunnel_resent_share"), 0.0);
+    assert!(tecc("tunnel_reports_share") > 0.01);
+    assert_eq!(repair("tunnel_reports_share"), 0.0);
+}
+
+#[test]
+fn a_stream_delivers_everything_in_order() {
+    let stream = run("cc = \"bbr3\"\ntunnel = \"stream\"\n");
+    assert!(stream("completed") > 30.0);
+    // Losses are repaired below: the server sees none, or spurious ones.
+    assert!(stream("tunnel_dropped_share") < 0.01);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let keys = "cc = \"follow-external\"\ntunnel = \"tecc\"\ntunnel_cc = \"bbr3\"\nloss_judge = \"tecc\"\nfeedback = \"tecc\"\n";
+    let setup = &load(&scenario(keys)).cases[0].setup;
+    let (first, second) = (simulate(setup, 7).unwrap(), simulate(setup, 7).unwrap());
+    assert_eq!(first.measures, second.measures);
+}
+
+#[test]
+fn what_can_not_be_in_a_tunnel_is_refused() {
+    let error = |keys: &str| {
+        let loaded = load_with(&scenario(keys), &LoadOptions::default());
+        loaded.unwrap_err().to_string()
+    };
+    let unknown = error("cc = \"bbr3\"\ntunnel = \"tecc+\"\n");
+    assert!(unknown.contains("datagrams"), "{unknown}");
+    let place = error("cc = \"bbr3\"\ntunnel = \"repair\"\ntunnel_at = 9\n");
+    assert!(place.contains("tunnel_at"), "{place}");
+    let feedback = error("cc = \"bbr3\"\ntunnel = \"repair\"\nfeedback = \"tecc\"\n");
+    assert!(feedback.contains("feedback"), "{feedback}");
+}
