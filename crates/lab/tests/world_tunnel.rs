@@ -74,7 +74,7 @@ fn what_can_not_be_in_a_tunnel_is_refused() {
         loaded.unwrap_err().to_string()
     };
     let unknown = error("cc = \"bbr3\"\ntunnel = \"tecc+\"\n");
-    assert!(unknown.contains("datagrams"), "{unknown}");
+    assert!(unknown.contains("did you mean `tecc`"), "{unknown}");
     let place = error("cc = \"bbr3\"\ntunnel = \"repair\"\ntunnel_at = 9\n");
     assert!(place.contains("tunnel_at"), "{place}");
     let feedback = error("cc = \"bbr3\"\ntunnel = \"repair\"\nfeedback = \"tecc\"\n");

@@ -254,6 +254,50 @@ fn outages_and_loss_are_no_black_holes() {
     assert_eq!(end.max_datagram_size, 1472);
 }
 
+/// Large datagrams one at a time, each followed by small ones that show when it was lost: by chance several large ones in a row
+/// are lost, and no small one.
+#[test]
+fn losses_of_single_large_datagrams_are_no_black_hole() {
+    for seed in 0..4 {
+        let lossy = link(20, 20).loss(LossModel::Bernoulli(0.12));
+        let mut pair = searching(lossy).seed(seed).build().unwrap();
+        assert!(pair.connect());
+        assert!(pair.transfer(1_000_000, Direction::ToServer).verified);
+        let max = pair.client().max_datagram_size().unwrap();
+        assert!(max > 1400, "{max}");
+        for _ in 0..2_000 {
+            for size in [max, 50, 50, 50] {
+                // What is lost is lost.
+                let _ = pair.client().send_datagram(Bytes::from(vec![7; size]));
+            }
+            pair.advance(millis(60));
+            while pair.server().recv_datagram().is_some() {}
+        }
+        let end = path(&pair, Side::Client);
+        assert_eq!(end.mtu_black_holes, 0, "seed {seed}: {end:?}");
+    }
+}
+
+/// Large packets that vanish leave the initial size in use, if the path carries that, and else the least.
+#[test]
+fn a_black_hole_leads_to_the_initial_size_first() {
+    for (carried, expected, holes) in [(1300, 1252, 1), (1230, 1200, 2)] {
+        let mut pair = over(1472)
+            .both_configs(|config| config.initial_max_datagram_size = 1252)
+            .build()
+            .unwrap();
+        assert!(pair.connect());
+        assert!(pair.transfer(500_000, Direction::ToServer).verified);
+        assert_eq!(path(&pair, Side::Client).max_datagram_size, 1472);
+        let limit = shrinkable(&mut pair, Direction::ToServer);
+        limit.set(carried);
+        assert!(pair.transfer(1_000_000, Direction::ToServer).verified);
+        let end = path(&pair, Side::Client);
+        assert_eq!(end.max_datagram_size, expected, "{end:?}");
+        assert_eq!(end.mtu_black_holes, holes, "{end:?}");
+    }
+}
+
 #[test]
 fn no_probes_without_much_to_send() {
     let mut pair = over(1472)

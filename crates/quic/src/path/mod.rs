@@ -10,6 +10,7 @@ mod cids;
 mod connection_ids;
 mod ecn;
 mod further;
+mod large_packet_loss;
 mod loss_detection;
 mod mtu;
 mod network_path;

@@ -18,13 +18,16 @@ use crate::config::{MtuDiscovery, TransportConfig};
 use crate::datagram_size::MIN_MAX_DATAGRAM_SIZE;
 use crate::recovery::{AckedPacket, LostRecord};
 
+use super::large_packet_loss::LargePacketLoss;
+
 /// `BASE_PLPMTU` (RFC 8899, section 5.1.2).
 const BASE: u16 = MIN_MAX_DATAGRAM_SIZE;
 
 /// `MAX_PROBES`: losses in a row after which a size counts as too large (RFC 8899, section 5.1.2).
 const MAX_PROBES: u8 = 3;
 
-/// Rounds in a row in which large packets vanish and nothing else, that make a black hole.
+/// Rounds in a row in which large packets vanish and nothing else, that make a black hole: more where losses are frequent
+/// anyway ([`LargePacketLoss`]).
 const BLACK_HOLE_ROUNDS: u8 = 3;
 
 /// The search ends when no more than this could be won, bytes. It is the difference between the
@@ -54,7 +57,7 @@ pub enum MtuState {
     Searching,
     /// The largest size is found; the next search is due after a while.
     Complete,
-    /// Large packets vanished: the smallest size is in use until the next search.
+    /// Large packets vanished: the initial size, or the smallest, is in use until the next search.
     BlackHole,
 }
 
@@ -98,6 +101,8 @@ struct Probe {
 #[derive(Clone, Copy, Debug)]
 struct Suspicion {
     rounds: u8,
+    /// How many vanished.
+    lost: u32,
     /// The smallest that vanished.
     smallest: u16,
     /// The last that vanished.
@@ -110,6 +115,8 @@ struct Suspicion {
 #[derive(Debug)]
 pub(crate) struct Mtu {
     config: Arc<TransportConfig>,
+    /// What was in use before more was known of the path.
+    initial: u16,
     current: u16,
     /// Bytes of IP and UDP headers.
     headers: u16,
@@ -120,6 +127,7 @@ pub(crate) struct Mtu {
     phase: Phase,
     probe: Option<Probe>,
     suspicion: Option<Suspicion>,
+    losses: LargePacketLoss,
     totals: MtuTotals,
 }
 
@@ -127,9 +135,11 @@ impl Mtu {
     /// A path to `remote` that uses datagrams of `initial` bytes until more is known.
     pub(crate) fn new(config: &Arc<TransportConfig>, initial: u16, remote: IpAddr) -> Self {
         let headers = headers_to(remote);
+        let initial = initial.clamp(BASE, u16::MAX - headers);
         Self {
             config: Arc::clone(config),
-            current: initial.clamp(BASE, u16::MAX - headers),
+            initial,
+            current: initial,
             headers,
             peer_limit: u16::MAX,
             socket_limit: u16::MAX,
@@ -140,6 +150,7 @@ impl Mtu {
             },
             probe: None,
             suspicion: None,
+            losses: LargePacketLoss::default(),
             totals: MtuTotals::default(),
         }
     }
@@ -324,11 +335,15 @@ impl Mtu {
         numbers: &[PacketNumber],
         packets: &[AckedPacket],
     ) {
+        let large = packets.iter().filter(|packet| packet.size > BASE).count();
+        self.losses
+            .on_acked(u32::try_from(large).unwrap_or(u32::MAX));
         if let Some(suspicion) = self.suspicion
             && packets
                 .iter()
                 .any(|packet| packet.number > suspicion.newest && packet.size >= suspicion.smallest)
         {
+            self.losses.on_lost(suspicion.lost);
             self.suspicion = None;
         }
         if let Some(probe) = self.probe
@@ -376,7 +391,11 @@ impl Mtu {
             self.totals.probes_lost += 1;
         }
         if self.current > limit {
-            self.current = BASE;
+            self.current = if self.initial <= limit {
+                self.smaller()
+            } else {
+                BASE
+            };
         }
         if let Phase::Searching(search) = self.phase
             && search.ceiling > limit
@@ -392,7 +411,7 @@ impl Mtu {
 
     /// Packets other than probes were declared lost, oldest first. `got_through` is true if a
     /// packet sent after the given one and at least as large as given was acknowledged. True if the
-    /// path turned out to be a black hole: the smallest size is in use now.
+    /// path turned out to be a black hole: a smaller size is in use now.
     pub(crate) fn on_lost(
         &mut self,
         now: Instant,
@@ -411,7 +430,11 @@ impl Mtu {
         if self.current <= BASE || smallest <= BASE {
             return false;
         }
+        let count = u32::try_from(lost.len()).unwrap_or(u32::MAX);
+        let before = self.suspicion.map_or(0, |suspicion| suspicion.lost);
+        let count = before.saturating_add(count);
         if got_through(newest.number, smallest) {
+            self.losses.on_lost(count);
             self.suspicion = None;
             return false;
         }
@@ -419,6 +442,7 @@ impl Mtu {
             Some(before) if newest.sent_at <= before.evaluated_at => {
                 // Still of the round that was evaluated.
                 self.suspicion = Some(Suspicion {
+                    lost: count,
                     smallest: before.smallest.min(smallest),
                     newest: before.newest.max(newest.number),
                     ..before
@@ -428,9 +452,10 @@ impl Mtu {
             Some(before) => (before.rounds + 1, before.smallest.min(smallest)),
             None => (1, smallest),
         };
-        if rounds < BLACK_HOLE_ROUNDS {
+        if rounds < self.losses.unlikely_rounds(BLACK_HOLE_ROUNDS) {
             self.suspicion = Some(Suspicion {
                 rounds,
+                lost: count,
                 smallest,
                 newest: newest.number,
                 evaluated_at: now,
@@ -442,8 +467,17 @@ impl Mtu {
         self.phase = Phase::BlackHole {
             until: now + settings.black_hole_pause,
         };
-        self.current = BASE;
+        self.current = self.smaller();
         true
+    }
+
+    /// What is in use when the size in use is too large: the initial size, and if that is the one, the least.
+    fn smaller(&self) -> u16 {
+        if self.current > self.initial {
+            self.initial
+        } else {
+            BASE
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Carries the datagrams of an endpoint in tunnels, one to each address that something is sent to.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -53,16 +53,9 @@ pub struct TunnelCarrier {
 
 /// The tunnels, by the address that stands for their target.
 pub(super) struct Flows {
-    state: Mutex<FlowTable>,
+    table: Mutex<BTreeMap<SocketAddr, Flow>>,
     arrivals: mpsc::Sender<Carried>,
     refused: Notify,
-}
-
-#[derive(Default)]
-struct FlowTable {
-    flows: BTreeMap<SocketAddr, Flow>,
-    /// Where something was sent to since the tunnel was last looked at.
-    sent: BTreeSet<SocketAddr>,
 }
 
 impl TunnelCarrier {
@@ -77,7 +70,7 @@ impl TunnelCarrier {
             client,
             names: Mutex::default(),
             flows: Arc::new(Flows {
-                state: Mutex::default(),
+                table: Mutex::default(),
                 arrivals: sender,
                 refused: Notify::new(),
             }),
@@ -97,7 +90,7 @@ impl TunnelCarrier {
     pub(super) async fn refusal(&self, remote: SocketAddr) -> Arc<OpenError> {
         loop {
             let ticket = self.flows.refused.notified();
-            if let Some(Flow::Refused(error, _)) = self.flows.lock().flows.get(&remote) {
+            if let Some(Flow::Refused { error, .. }) = self.flows.lock().get(&remote) {
                 return Arc::clone(error);
             }
             ticket.await;
@@ -109,10 +102,16 @@ impl TunnelCarrier {
         let target = target.ok_or(io::ErrorKind::AddrNotAvailable)?;
         let waiting = VecDeque::from([first.to_vec()]);
         let mut table = self.flows.lock();
-        if table.flows.len() >= MAX_FLOWS && !table.flows.contains_key(&remote) {
+        if table.len() >= MAX_FLOWS {
+            table.retain(|_, flow| match flow {
+                Flow::Refused { at, .. } => at.elapsed() < REFUSED_FOR,
+                _ => true,
+            });
+        }
+        if table.len() >= MAX_FLOWS && !table.contains_key(&remote) {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         }
-        table.flows.insert(remote, Flow::Opening(waiting));
+        table.insert(remote, Flow::Opening(waiting));
         drop(table);
         let (client, flows) = (self.client.clone(), Arc::clone(&self.flows));
         self.runtime
@@ -175,19 +174,21 @@ impl DatagramCarrier for TunnelCarrier {
         *sending = None;
         drop(sending);
         let mut table = self.flows.lock();
-        table.sent.insert(destination);
-        let sender = match table.flows.get_mut(&destination) {
-            Some(Flow::Open(sender)) => sender.clone(),
+        let sender = match table.get_mut(&destination) {
+            Some(Flow::Open { sender, is_used }) => {
+                *is_used = true;
+                sender.clone()
+            }
             Some(Flow::Opening(waiting)) => {
                 if waiting.len() < MAX_WAITING {
                     waiting.push_back(payload.to_vec());
                 }
                 return Poll::Ready(Ok(()));
             }
-            Some(Flow::Refused(_, since)) if since.elapsed() < REFUSED_FOR => {
+            Some(Flow::Refused { at, .. }) if at.elapsed() < REFUSED_FOR => {
                 return Poll::Ready(Err(io::ErrorKind::HostUnreachable.into()));
             }
-            Some(Flow::Refused(..)) | None => {
+            Some(Flow::Refused { .. }) | None => {
                 drop(table);
                 return Poll::Ready(self.open(destination, payload));
             }
@@ -202,13 +203,13 @@ impl DatagramCarrier for TunnelCarrier {
 }
 
 impl Flows {
-    fn lock(&self) -> MutexGuard<'_, FlowTable> {
-        lock(&self.state)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Flow>> {
+        lock(&self.table)
     }
 
     /// Takes the payloads that wait for the tunnel to `remote`.
     pub(super) fn take_waiting(&self, remote: SocketAddr) -> VecDeque<Vec<u8>> {
-        match self.lock().flows.get_mut(&remote) {
+        match self.lock().get_mut(&remote) {
             Some(Flow::Opening(waiting)) => std::mem::take(waiting),
             _ => VecDeque::new(),
         }
@@ -217,32 +218,37 @@ impl Flows {
     /// The tunnel to `remote` is open. What has waited goes ahead.
     pub(super) fn open(&self, remote: SocketAddr, sender: UdpSender) {
         let mut table = self.lock();
-        if let Some(Flow::Opening(waiting)) = table.flows.get(&remote) {
+        if let Some(Flow::Opening(waiting)) = table.get(&remote) {
             for payload in waiting {
                 // What does not fit is lost, as UDP may.
                 let _ = sender.try_send(payload);
             }
         }
-        table.flows.insert(remote, Flow::Open(sender));
+        let is_used = true;
+        table.insert(remote, Flow::Open { sender, is_used });
     }
 
     /// There is no tunnel to `remote`.
     pub(super) fn refuse(&self, remote: SocketAddr, error: OpenError) {
-        let refused = Flow::Refused(Arc::new(error), Instant::now());
-        self.lock().flows.insert(remote, refused);
+        let refused = Flow::Refused {
+            error: Arc::new(error),
+            at: Instant::now(),
+        };
+        self.lock().insert(remote, refused);
         self.refused.notify_waiters();
     }
 
     /// The tunnel to `remote` has ended.
     pub(super) fn end(&self, remote: SocketAddr) {
-        let mut table = self.lock();
-        table.flows.remove(&remote);
-        table.sent.remove(&remote);
+        self.lock().remove(&remote);
     }
 
     /// Whether something was sent to `remote` since the last call.
-    pub(super) fn take_sent(&self, remote: SocketAddr) -> bool {
-        self.lock().sent.remove(&remote)
+    pub(super) fn take_use(&self, remote: SocketAddr) -> bool {
+        match self.lock().get_mut(&remote) {
+            Some(Flow::Open { is_used, .. }) => std::mem::take(is_used),
+            _ => false,
+        }
     }
 
     /// Waits until the endpoint is gone.

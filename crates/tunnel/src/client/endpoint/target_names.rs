@@ -9,7 +9,7 @@ use crate::target::{Host, Target};
 /// reaches nobody.
 const DISCARD_ONLY: u128 = 0x0100 << 112;
 
-/// Names, and the addresses that stand for them.
+/// Names, and the addresses that stand for them. Each name is kept for as long as the carrier.
 #[derive(Debug, Default)]
 pub(super) struct TargetNames {
     names: Vec<String>,

@@ -26,9 +26,19 @@ pub(super) enum Flow {
     /// It is being opened. Payloads wait.
     Opening(VecDeque<Vec<u8>>),
     /// It is open.
-    Open(UdpSender),
-    /// It could not be opened, since then.
-    Refused(Arc<OpenError>, Instant),
+    Open {
+        /// Sends into it.
+        sender: UdpSender,
+        /// Something was sent since it was last looked at.
+        is_used: bool,
+    },
+    /// It could not be opened.
+    Refused {
+        /// Why.
+        error: Arc<OpenError>,
+        /// When.
+        at: Instant,
+    },
 }
 
 /// Opens a tunnel, and takes what comes out of it until it ends.
@@ -66,8 +76,7 @@ async fn pass(
             arrived = tunnel.recv_any() => arrived,
             () = flows.endpoint_gone() => return Ok(()),
             () = sleep_until(last + IDLE_TIMEOUT) => {
-                let sent = flows.take_sent(remote);
-                if !sent {
+                if !flows.take_use(remote) {
                     return Ok(());
                 }
                 last = Instant::now();
