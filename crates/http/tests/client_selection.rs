@@ -19,6 +19,7 @@ use swiftwater_http::client::{
 };
 use swiftwater_http::web::alt_svc::AltSvcLayer;
 use swiftwater_http::web::body::Body;
+use swiftwater_http::web::metrics::prometheus;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -109,6 +110,8 @@ async fn an_experiment_sends_three_requests_over_each_arm() {
         let snapshot = client.selection().unwrap();
         assert_eq!(snapshot.stats.experiments, 1);
         assert_eq!(snapshot.stats.requests, 8);
+        assert_eq!(snapshot.stats.with_reason("connected_first"), 1);
+        assert_eq!(snapshot.stats.with_reason("only_arm"), 0);
         assert_eq!(snapshot.strategy, "wise");
     })
     .await;
@@ -225,6 +228,87 @@ async fn hold_over_quic(content: &'static str) {
     assert_eq!((choice.arm.name(), choice.hedged), ("h3", false));
     assert_eq!(choice.reason, Reason::NotReplaySafe);
     assert_eq!(posts.load(Ordering::SeqCst), 1);
+}
+
+/// Counts the requests whose processing ends without a response.
+struct Unanswered(Arc<AtomicUsize>);
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_copy_that_lost_is_cancelled_at_once() {
+    // Over QUIC; then over TCP, with each version.
+    for (tcp, held, others) in [
+        (Tcp::Both, Version::HTTP_3, Duration::ZERO),
+        (Tcp::Both, Version::HTTP_2, LATER * 3),
+        (Tcp::Http1, Version::HTTP_11, LATER * 3),
+    ] {
+        guard(async {
+            let cancelled = Arc::new(AtomicUsize::new(0));
+            let service = {
+                let cancelled = Arc::clone(&cancelled);
+                service_fn(move |request: Request<Body>| {
+                    let cancelled = Unanswered(Arc::clone(&cancelled));
+                    async move {
+                        if request.uri().path() == "/held" {
+                            if request.version() == held {
+                                std::future::pending::<()>().await;
+                            }
+                            tokio::time::sleep(others).await;
+                        } else if request.version() != Version::HTTP_3 {
+                            tokio::time::sleep(LATER).await;
+                        }
+                        std::mem::forget(cancelled);
+                        greet(request).await
+                    }
+                })
+            };
+            let world = World::new(tcp, Udp::Http3, service).await;
+            let select = Select::wise().parameters(parameters(&[("hedge_floor", 0.05)]));
+            let client = informed(&world).protocol(select).build().unwrap();
+            experiment(&client, &world).await;
+            let response = client.send(world.get("/held")).await.unwrap();
+            let choice = choice(&response);
+            assert_eq!((choice.decided.name(), choice.hedged), ("h3", true));
+            assert_ne!(response.version(), held);
+            assert_eq!(read(response).await, "/held");
+            until(|| cancelled.load(Ordering::SeqCst) == 1).await;
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn decisions_are_counted_for_prometheus() {
+    guard(async {
+        let recorder = prometheus().unwrap();
+        let _local = metrics::set_default_local_recorder(&recorder);
+        let world = World::new(Tcp::Both, Udp::Http3, service_fn(slow_over(true))).await;
+        let client = informed(&world).protocol(Select::wise()).build().unwrap();
+        let requests = experiment(&client, &world).await.len();
+        let page = recorder.handle().render();
+        for line in [
+            "swiftwater_select_requests_total{arm=\"h3\",reason=\"connected_first\"} 1",
+            "swiftwater_select_requests_total{arm=\"h2\",reason=\"won_experiment\"} 1",
+            "swiftwater_select_probes_total{arm=\"h2\"} 3",
+            "swiftwater_select_probes_total{arm=\"h3\"} 3",
+            "swiftwater_select_experiments_total 1",
+            "swiftwater_select_switches_total{from=\"h3\",to=\"h2\",cause=\"experiment\"} 1",
+        ] {
+            assert!(page.contains(line), "{line}: {page}");
+        }
+        let counted: u64 = page
+            .lines()
+            .filter(|line| line.starts_with("swiftwater_select_requests_total{"))
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+            .sum();
+        assert_eq!(counted, requests as u64);
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -417,6 +501,9 @@ async fn what_connected_first_is_kept_until_the_network_changes() {
             (stats.experiments, stats.failed, stats.overtaken),
             (0, 0, 0)
         );
+        // Each once, on the network that is known as well.
+        assert_eq!((stats.requests, stats.with_reason("race")), (12, 0));
+        assert_eq!(stats.with_reason("connected_first"), 12);
     })
     .await;
 }

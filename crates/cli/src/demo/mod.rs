@@ -60,7 +60,7 @@ Examples:
   swiftwater demo select
 
 Without a story it is 'live': flags are those of 'demo live'. 'live' and 'files' take half a minute, 'multipath' and
-'web' up to a minute and a half, 'select' three; with --quick all take less than half a minute."
+'web' up to a minute and a half, 'select' a minute; with --quick all take less than half a minute."
 )]
 pub struct DemoArgs {
     /// The demonstration to run.

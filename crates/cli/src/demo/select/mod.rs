@@ -26,7 +26,6 @@ mod variant;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -74,7 +73,7 @@ pub(crate) async fn run(args: SelectDemoArgs) -> Result<(), Failure> {
     verdict(&rows)
 }
 
-/// Runs all variants, some at a time; false if the user stopped it. Their threads end with the process then, and the
+/// Runs all variants at the same time; false if the user stopped it. Their threads end with the process then, and the
 /// namespaces with them.
 async fn browse(
     stage: &Arc<Stage>,
@@ -84,17 +83,10 @@ async fn browse(
     let plan = &stage.plan;
     let progress = Progress::new(!plan.json);
     let board = progress.board();
-    let places = Arc::new(Semaphore::new(plan.at_once));
     let mut running = JoinSet::new();
     for variant in variants {
-        let (stage, variant, places) =
-            (Arc::clone(stage), Arc::clone(variant), Arc::clone(&places));
-        running.spawn(async move {
-            // The semaphore is never closed.
-            let _place = places.acquire_owned().await;
-            let done = spawn_blocking(move || variant.run(&stage)).await;
-            done.map_err(|error| Failure::new(Exit::Failure, error))?
-        });
+        let (stage, variant) = (Arc::clone(stage), Arc::clone(variant));
+        running.spawn_blocking(move || variant.run(&stage));
     }
     let mut ticks = interval(REDRAW);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);

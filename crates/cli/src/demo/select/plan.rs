@@ -15,9 +15,6 @@ use crate::transport::Tuning;
 /// Default path of the page.
 const DEFAULT_PAGE: &str = "swiftwater-select.html";
 
-/// Variants that run at the same time: so many that their processing does not delay packets much on two cores.
-const AT_ONCE: usize = 18;
-
 /// `demo select`.
 #[derive(Args, Clone, Debug)]
 pub struct SelectDemoArgs {
@@ -29,7 +26,7 @@ pub struct SelectDemoArgs {
     #[arg(long = "strategy", value_enum, value_name = "NAME")]
     pub strategies: Vec<Strategy>,
 
-    /// Sessions of 9 s instead of 45 s, all at the same time; QUIC gives a silent connection up after 3 s, not 10 s
+    /// Sessions of 9 s instead of 45 s; QUIC gives a silent connection up after 3 s, not 10 s
     #[arg(long)]
     pub quick: bool,
 
@@ -69,8 +66,6 @@ pub struct Plan {
     pub grace: Duration,
     /// How long a QUIC connection may be silent.
     pub idle: Duration,
-    /// Variants that run at the same time.
-    pub at_once: usize,
     /// Seed of the networks and of `select+`.
     pub seed: u64,
     /// Transport settings of both ends.
@@ -86,16 +81,9 @@ impl Plan {
     pub fn new(args: SelectDemoArgs) -> Result<Self, Failure> {
         let seconds = |quick, usual| Duration::from_secs(if args.quick { quick } else { usual });
         let session = seconds(9, 45);
-        let courses = chosen(&args.courses);
-        let strategies = chosen(&args.strategies);
         Ok(Self {
-            at_once: if args.quick {
-                courses.len() * strategies.len()
-            } else {
-                AT_ONCE
-            },
-            courses,
-            strategies,
+            courses: chosen(&args.courses),
+            strategies: chosen(&args.strategies),
             browsing: Browsing::generate(session, args.seed),
             session,
             grace: seconds(12, 20),
