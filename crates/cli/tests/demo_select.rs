@@ -100,8 +100,8 @@ fn check(row: &Value, course: &str, strategy: &str) {
     match (strategy, course) {
         ("tcp", _) | (_, "udp-blocked") => assert!(quic == 0.0, "{row}"),
         ("quic", _) => assert!(quic == 1.0, "{row}"),
-        // What connects first, by half a round trip at least.
-        ("race", "clean") => assert!(quic == 1.0, "{row}"),
+        // It takes a round trip less to connect.
+        ("race", "clean") => assert!(quic > 0.5, "{row}"),
         _ => {}
     }
     let learns = matches!((strategy, course), ("wise", "clean"));

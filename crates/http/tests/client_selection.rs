@@ -25,7 +25,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tower::{Layer, service_fn};
 
-use client_world::{Forwarder, Names, Tcp, Udp, World, guard, read, until};
+use client_world::{Forwarder, Names, Tcp, Udp, World, chosen, guard, read, until};
 
 /// How much later the slower transport answers: far more than loopback takes, less than a hedge waits.
 const LATER: Duration = Duration::from_millis(100);
@@ -365,6 +365,34 @@ async fn no_request_fails_when_udp_is_blocked_in_the_middle() {
         assert!(client.selection().unwrap().stats.blocks > 0);
         let response = client.send(world.post("/x", "once")).await.unwrap();
         assert_eq!(read(response).await, "/x");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_find_quic_gone_wait_for_one_handshake_together() {
+    guard(async {
+        let relay = Forwarder::to(1).await;
+        let layer = AltSvcLayer::new(relay.port, Duration::from_secs(3600));
+        let service = layer.layer(service_fn(slow_over(false)));
+        let world = World::new(Tcp::Both, Udp::Http3, service).await;
+        relay.lead_to(world.port);
+        let client = world.client().protocol(Select::wise()).build().unwrap();
+        let choices = experiment(&client, &world).await;
+        assert_eq!(choices.last().unwrap().arm.name(), "h3");
+        client.close_idle();
+        let nowhere = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        relay.lead_to(nowhere.local_addr().unwrap().port());
+        let mut running = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let (client, request) = (client.clone(), world.get("/x"));
+            running.spawn(async move { client.send(request).await.unwrap() });
+        }
+        let responses = running.join_all().await;
+        let raced = responses
+            .iter()
+            .filter(|response| chosen(response).attempts > 0);
+        assert_eq!(raced.count(), 1);
     })
     .await;
 }

@@ -7,8 +7,10 @@ mod world;
 use std::time::Duration;
 
 use swiftwater_select::{
-    Arm, Boundary, Config, EventKind, Models, Reason, Selector, Strategy, SwitchCause, Trigger,
+    Arm, Boundary, Config, EventKind, Models, Reason, RequestDescription, Selector, Strategy,
+    SwitchCause, Trigger,
 };
+use swiftwater_units::Instant;
 use world::{Conditions, NETWORK, World, origin, selector};
 
 const MINUTE: Duration = Duration::from_secs(60);
