@@ -1,6 +1,8 @@
 //! An origin on loopback with configurable protocols on one port, and clients for it.
 #![allow(dead_code, unreachable_pub, reason = "every test crate uses its part")]
 
+pub mod selecting;
+
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
