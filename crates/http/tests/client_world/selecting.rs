@@ -1,7 +1,7 @@
 //! Clients that select protocols, and what they choose.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, Ready, ready};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -17,8 +17,10 @@ pub const LATER: Duration = Duration::from_millis(100);
 
 pub type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
-pub async fn greet(request: Request<Body>) -> Result<Response<Body>, Infallible> {
-    Ok(Response::new(Body::full(request.uri().path().to_owned())))
+/// Answers with the path.
+pub fn greet(request: Request<Body>) -> Ready<Result<Response<Body>, Infallible>> {
+    let path = request.uri().path().to_owned();
+    ready(Ok(Response::new(Body::full(path))))
 }
 
 /// Answers later over one transport.
