@@ -19,8 +19,8 @@ pub type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallib
 
 /// Answers with the path.
 pub fn greet(request: Request<Body>) -> Ready<Result<Response<Body>, Infallible>> {
-    let path = request.uri().path().to_owned();
-    ready(Ok(Response::new(Body::full(path))))
+    let (head, _) = request.into_parts();
+    ready(Ok(Response::new(Body::full(head.uri.path().to_owned()))))
 }
 
 /// Answers later over one transport.
