@@ -224,6 +224,8 @@ async fn forward(here: tokio::net::UdpSocket, mut target: tokio::sync::watch::Re
         let (mut up, mut down) = ([0; 2048], [0; 2048]);
         loop {
             tokio::select! {
+                // What is sent after `lead_to` goes to the new server.
+                biased;
                 changed = target.changed() => match changed {
                     Ok(()) => break,
                     Err(_) => return,
