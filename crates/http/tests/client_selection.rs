@@ -4,88 +4,22 @@
 
 mod client_world;
 
-use std::convert::Infallible;
-use std::future::Future;
-use std::net::{Ipv4Addr, UdpSocket};
-use std::pin::Pin;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use http::{Method, Request, Response, Version};
-use swiftwater_http::client::select::{Parameters, Reason};
-use swiftwater_http::client::{
-    ArmChoice, Builder, ClientBody, HttpClient, HttpsRecord, Network, Policy, Proxies, Select,
-};
+use http::Version;
+use swiftwater_http::client::select::Reason;
+use swiftwater_http::client::{ArmChoice, HttpsRecord, Network, Policy, Proxies, Select};
 use swiftwater_http::web::alt_svc::AltSvcLayer;
-use swiftwater_http::web::body::Body;
+use swiftwater_http::web::metrics::prometheus;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tower::{Layer, service_fn};
 
-use client_world::{Forwarder, Names, Tcp, Udp, World, guard, read, until};
-
-/// How much later the slower transport answers: far more than loopback takes, less than a hedge waits.
-const LATER: Duration = Duration::from_millis(100);
-
-type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
-
-async fn greet(request: Request<Body>) -> Result<Response<Body>, Infallible> {
-    Ok(Response::new(Body::full(request.uri().path().to_owned())))
-}
-
-/// Answers later over one transport.
-fn slow_over(quic: bool) -> impl Fn(Request<Body>) -> Answering + Clone + Send + Sync + 'static {
-    move |request| {
-        Box::pin(async move {
-            if (request.version() == Version::HTTP_3) == quic {
-                tokio::time::sleep(LATER).await;
-            }
-            greet(request).await
-        })
-    }
-}
-
-fn choice(response: &Response<ClientBody>) -> ArmChoice {
-    response.extensions().get::<ArmChoice>().unwrap().clone()
-}
-
-/// Sends a GET and reads all of the response.
-async fn get(client: &HttpClient, world: &World) -> ArmChoice {
-    let response = client.send(world.get("/x")).await.unwrap();
-    let choice = choice(&response);
-    assert_eq!(read(response).await, "/x");
-    choice
-}
-
-/// Sends requests until an experiment is over.
-async fn experiment(client: &HttpClient, world: &World) -> Vec<ArmChoice> {
-    let mut choices = Vec::new();
-    loop {
-        let choice = get(client, world).await;
-        let over = !choice.reason.is_probe() && choice.reason != Reason::ExperimentWaits;
-        let begun = client.selection().unwrap().stats.experiments > 0;
-        choices.push(choice);
-        if over && begun {
-            return choices;
-        }
-    }
-}
-
-/// A client that knows that the origin speaks HTTP/3, and whose races QUIC wins.
-fn informed(world: &World) -> Builder {
-    let client = world.client().assume_http3(true);
-    client.stagger(Duration::from_secs(20))
-}
-
-fn parameters(values: &[(&str, f64)]) -> Parameters {
-    let mut parameters = Parameters::default();
-    for (name, value) in values {
-        parameters.set(name, *value).unwrap();
-    }
-    parameters
-}
+use client_world::selecting::{choice, experiment, get, greet, informed, parameters, slow_over};
+use client_world::{Names, Tcp, Udp, World, guard, read, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_experiment_sends_three_requests_over_each_arm() {
@@ -109,6 +43,8 @@ async fn an_experiment_sends_three_requests_over_each_arm() {
         let snapshot = client.selection().unwrap();
         assert_eq!(snapshot.stats.experiments, 1);
         assert_eq!(snapshot.stats.requests, 8);
+        assert_eq!(snapshot.stats.with_reason("connected_first"), 1);
+        assert_eq!(snapshot.stats.with_reason("only_arm"), 0);
         assert_eq!(snapshot.strategy, "wise");
     })
     .await;
@@ -170,61 +106,33 @@ async fn a_request_with_a_policy_of_its_own_is_not_selected() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_get_without_an_answer_goes_over_tcp_too_and_a_post_does_not() {
-    // Without content it could be sent again, but must not be either.
-    for content in ["once", ""] {
-        guard(hold_over_quic(content)).await;
-    }
-}
-
-/// Requests that the server does not answer over QUIC: a POST with `content`, and GETs.
-async fn hold_over_quic(content: &'static str) {
-    let posts = Arc::new(AtomicUsize::new(0));
-    let (release, held) = watch::channel(false);
-    let service = {
-        let posts = Arc::clone(&posts);
-        service_fn(move |request: Request<Body>| {
-            if request.method() == Method::POST {
-                posts.fetch_add(1, Ordering::SeqCst);
-            }
-            let mut held = held.clone();
-            async move {
-                let holds = request.uri().path() == "/held";
-                if holds && request.version() == Version::HTTP_3 {
-                    held.wait_for(|released| *released).await.unwrap();
-                }
-                greet(request).await
-            }
-        })
-    };
-    let world = World::new(Tcp::Both, Udp::Http3, service).await;
-    let select = Select::wise().parameters(parameters(&[("hedge_floor", 0.01)]));
-    let client = informed(&world).protocol(select).build().unwrap();
-    // The race is won by QUIC.
-    get(&client, &world).await;
-    let post = tokio::spawn({
-        let (client, request) = (client.clone(), world.post("/held", content));
-        async move { client.send(request).await.unwrap() }
-    });
-    until(|| posts.load(Ordering::SeqCst) == 1).await;
-    let hedged = loop {
-        let response = client.send(world.get("/held")).await.unwrap();
-        let choice = choice(&response);
-        assert_eq!(choice.arm.name(), "h2");
-        assert_eq!(read(response).await, "/held");
-        if choice.decided.name() == "h3" {
-            break choice;
+#[tokio::test]
+async fn decisions_are_counted_for_prometheus() {
+    guard(async {
+        let recorder = prometheus().unwrap();
+        let _local = metrics::set_default_local_recorder(&recorder);
+        let world = World::new(Tcp::Both, Udp::Http3, service_fn(slow_over(true))).await;
+        let client = informed(&world).protocol(Select::wise()).build().unwrap();
+        let requests = experiment(&client, &world).await.len();
+        let page = recorder.handle().render();
+        for line in [
+            "swiftwater_select_requests_total{arm=\"h3\",reason=\"connected_first\"} 1",
+            "swiftwater_select_requests_total{arm=\"h2\",reason=\"won_experiment\"} 1",
+            "swiftwater_select_probes_total{arm=\"h2\"} 3",
+            "swiftwater_select_probes_total{arm=\"h3\"} 3",
+            "swiftwater_select_experiments_total 1",
+            "swiftwater_select_switches_total{from=\"h3\",to=\"h2\",cause=\"experiment\"} 1",
+        ] {
+            assert!(page.contains(line), "{line}: {page}");
         }
-    };
-    assert!(hedged.hedged);
-    assert_eq!(client.selection().unwrap().hedged, 1);
-    release.send(true).unwrap();
-    let response = post.await.unwrap();
-    let choice = choice(&response);
-    assert_eq!((choice.arm.name(), choice.hedged), ("h3", false));
-    assert_eq!(choice.reason, Reason::NotReplaySafe);
-    assert_eq!(posts.load(Ordering::SeqCst), 1);
+        let counted: u64 = page
+            .lines()
+            .filter(|line| line.starts_with("swiftwater_select_requests_total{"))
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+            .sum();
+        assert_eq!(counted, requests as u64);
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -248,39 +156,6 @@ async fn http3_that_is_advertised_but_not_served_fails_no_request() {
             assert!(tried > 0, "{udp:?}");
             assert_eq!(client.selection().unwrap().stats.failed, 0);
         }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_request_fails_when_udp_is_blocked_in_the_middle() {
-    guard(async {
-        let relay = Forwarder::to(1).await;
-        let layer = AltSvcLayer::new(relay.port, Duration::from_secs(3600));
-        let service = layer.layer(service_fn(slow_over(false)));
-        let world = World::new(Tcp::Both, Udp::Http3, service).await;
-        relay.lead_to(world.port);
-        let select = Select::wise().parameters(parameters(&[("hedge_floor", 0.05)]));
-        let client = world.client().protocol(select).build().unwrap();
-        let choices = experiment(&client, &world).await;
-        assert_eq!(choices.last().unwrap().arm.name(), "h3");
-
-        let nowhere = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        relay.lead_to(nowhere.local_addr().unwrap().port());
-        let mut choice = get(&client, &world).await;
-        assert_eq!(
-            (choice.decided.name(), choice.arm.name(), choice.hedged),
-            ("h3", "h2", true)
-        );
-        for _ in 0..4 {
-            choice = get(&client, &world).await;
-            assert_eq!(choice.arm.name(), "h2");
-        }
-        // QUIC is not tried any more, so that other requests go well too.
-        assert_eq!(choice.decided.name(), "h2");
-        assert!(client.selection().unwrap().stats.blocks > 0);
-        let response = client.send(world.post("/x", "once")).await.unwrap();
-        assert_eq!(read(response).await, "/x");
     })
     .await;
 }
@@ -417,6 +292,9 @@ async fn what_connected_first_is_kept_until_the_network_changes() {
             (stats.experiments, stats.failed, stats.overtaken),
             (0, 0, 0)
         );
+        // Each once, on the network that is known as well.
+        assert_eq!((stats.requests, stats.with_reason("race")), (12, 0));
+        assert_eq!(stats.with_reason("connected_first"), 12);
     })
     .await;
 }

@@ -110,3 +110,20 @@ fn headlines_come_with_what_they_are() {
     // After the last colour they repeat.
     assert!(html.contains("<section class=\"c1\">"));
 }
+
+#[test]
+fn points_are_dots_that_say_their_name() {
+    let mut chart = chart();
+    chart.panels[1].curves[1].shape = Shape::Points;
+    let mut sheet = Sheet::new("points");
+    sheet.chart("title", &chart, "caption");
+    let html = sheet.render();
+    let dots = html.split("class=\"points c1\"").nth(1).unwrap_or_default();
+    let path = dots.split("</path>").next().unwrap_or_default();
+    // One for each finite point, and nothing between them.
+    assert_eq!(path.matches("h0").count(), 3, "{path}");
+    assert!(
+        !path.contains('L') && path.contains("<title>other</title>"),
+        "{path}"
+    );
+}

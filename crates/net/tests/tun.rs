@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use swiftwater_link::{LinkConfig, LossModel};
-use swiftwater_net::relay::tun::{Site, TunError, TunRelay, TunRelayConfig};
+use swiftwater_net::relay::tun::{IpProtocol, Policer, Site, TunError, TunRelay, TunRelayConfig};
 use swiftwater_net::relay::{Relay, RelayConfig};
 use swiftwater_units::Bandwidth;
 
@@ -219,4 +219,27 @@ fn mistakes_are_reported() {
     let error = TunRelay::start(&config).unwrap_err();
     assert!(matches!(error, TunError::Relay(_)), "{error}");
     assert!(error.to_string().contains("down"), "{error}");
+}
+
+#[test]
+fn blocked_udp_does_not_keep_tcp_from_passing() {
+    let Some(relay) = start(&TunRelayConfig::default()) else {
+        return;
+    };
+    let (client, server) = (udp(relay.client()), udp(relay.server()));
+    let to = server.local_addr().unwrap();
+    let mut buffer = [0; 16];
+    relay.police(IpProtocol::Udp, Policer::Block);
+    client.send_to(b"lost", to).unwrap();
+    let address = any(relay.server());
+    let listener = at(relay.server(), move || TcpListener::bind(address).unwrap());
+    let listening = listener.local_addr().unwrap();
+    // What was sent before has reached the policer by now.
+    let _stream = at(relay.client(), move || {
+        TcpStream::connect(listening).unwrap()
+    });
+    relay.police(IpProtocol::Udp, Policer::Pass);
+    client.send_to(b"passed", to).unwrap();
+    let len = server.recv(&mut buffer).unwrap();
+    assert_eq!(&buffer[..len], b"passed");
 }

@@ -31,6 +31,22 @@ pub enum SwitchCause {
     ConnectedFirst,
 }
 
+impl SwitchCause {
+    /// A short constant name, for counters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Experiment => "experiment",
+            Self::Model => "model",
+            Self::Boundary => "boundary",
+            Self::Belief => "belief",
+            Self::Rollback => "rollback",
+            Self::Failures => "failures",
+            Self::Blocked => "blocked",
+            Self::ConnectedFirst => "connected_first",
+        }
+    }
+}
+
 impl fmt::Display for SwitchCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

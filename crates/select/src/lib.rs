@@ -47,6 +47,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agenda;
 mod arm;
 mod bandit;
 mod blocked;
@@ -67,6 +68,7 @@ mod stats;
 mod strategy;
 mod window;
 
+pub use agenda::Agenda;
 pub use arm::{Arm, ArmError, Transport};
 pub use decision::{Decision, Hedge, Reason, Trigger};
 pub use event::{Event, EventKind, SwitchCause};

@@ -7,8 +7,10 @@ mod world;
 use std::time::Duration;
 
 use swiftwater_select::{
-    Arm, Boundary, Config, EventKind, Models, Reason, Selector, Strategy, SwitchCause, Trigger,
+    Arm, Boundary, Config, EventKind, Models, Reason, RequestDescription, Selector, Strategy,
+    SwitchCause, Trigger,
 };
+use swiftwater_units::Instant;
 use world::{Conditions, NETWORK, World, origin, selector};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -204,6 +206,34 @@ fn today_s_strategies_keep_what_connected_first() {
     assert_eq!(world.send(true).reason, Reason::ConnectedFirst);
     let world = browse(Strategy::Fixed(Arm::h3()), Conditions::new(50.0, 80.0));
     assert!(world.done.iter().all(|done| done.answered_by == Arm::h3()));
+}
+
+#[test]
+fn a_race_that_the_caller_decides_is_counted_once() {
+    let mut selector = selector(Strategy::Race);
+    let request = RequestDescription::new(NETWORK, origin());
+    let now = Instant::ZERO;
+    assert!(selector.needs_race(now, &request));
+    selector.on_connection(now, NETWORK, origin(), &Arm::h3());
+    let decision = selector.decide_connected(now, &request, &Arm::h3());
+    assert_eq!(decision.arm, Arm::h3());
+    assert_eq!(decision.reason, Reason::ConnectedFirst);
+    assert!(!selector.needs_race(now, &request));
+    // Back on the network, the race is to be run again; but not where QUIC can't be used.
+    selector.on_network_change(now, NETWORK);
+    assert!(selector.needs_race(now, &request));
+    let only_tcp = RequestDescription {
+        available: 1,
+        ..request.clone()
+    };
+    assert!(!selector.needs_race(now, &only_tcp));
+    selector.on_quic_blocked(now, NETWORK, origin());
+    assert!(!selector.needs_race(now, &request));
+    let stats = selector.stats();
+    assert_eq!(
+        (stats.requests, stats.with_reason("connected_first")),
+        (1, 1)
+    );
 }
 
 #[test]

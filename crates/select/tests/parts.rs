@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use swiftwater_select::{
-    Arm, Config, ConfigError, Feature, Measured, Models, NetworkId, OriginHash, PARAMETERS,
+    Agenda, Arm, Config, ConfigError, Feature, Measured, Models, NetworkId, OriginHash, PARAMETERS,
     ParameterError, Parameters, RequestDescription, Sample, Selector, SnapshotError, Strategy,
     Traffic, Transport, Warm, Window, p_greater,
 };
@@ -279,4 +279,22 @@ fn the_page_lists_every_parameter_with_its_default_and_range() {
         assert_eq!(cells[1], range, "{name}");
         assert!(cells[2].starts_with(info.about), "{name}");
     }
+}
+
+#[test]
+fn an_agenda_gives_what_is_due_in_the_order_of_time() {
+    let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+    let mut agenda = Agenda::default();
+    for (key, seconds) in [('a', 3), ('b', 1), ('c', 2), ('d', 1)] {
+        agenda.set(key, Some(at(seconds)));
+    }
+    agenda.set('b', Some(at(4)));
+    agenda.set('c', None);
+    assert_eq!((agenda.len(), agenda.next()), (3, Some(at(1))));
+    assert_eq!(agenda.take_due(at(0)), None);
+    assert_eq!(agenda.take_due(at(3)), Some('d'));
+    assert_eq!(agenda.take_due(at(3)), Some('a'));
+    assert_eq!(agenda.take_due(at(3)), None);
+    agenda.retain(|key| *key != 'b');
+    assert!(agenda.is_empty() && agenda.next().is_none());
 }

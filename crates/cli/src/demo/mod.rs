@@ -8,6 +8,7 @@
 //!   all run at the same time, so that the whole takes as long as the slowest.
 //! - [`multipath`]: a download and live video while one of two networks fails, over one path, with migration
 //!   and over both; then video on demand, with one path and with the policies for several.
+//! - [`select`]: browsing while the network changes, with several ways to choose between TCP and QUIC.
 //! - [`tunnel`]: objects of a far server over a lossy last mile, directly and through a proxy near the client.
 //! - [`web`]: a page and calls of an API over HTTP/3, compared with HTTP/2 over the kernel's TCP.
 
@@ -19,6 +20,7 @@ mod page_file;
 pub mod presets;
 pub mod random_numbers;
 pub mod row;
+pub mod select;
 pub mod tunnel;
 pub mod web;
 
@@ -36,6 +38,7 @@ use self::live::plan::LiveArgs;
 use self::multipath::plan::MultipathDemoArgs;
 use self::presets::Preset;
 use self::row::FileRow;
+use self::select::plan::SelectDemoArgs;
 use self::tunnel::plan::TunnelDemoArgs;
 use self::web::plan::WebArgs;
 use crate::exit::{Exit, Failure};
@@ -57,6 +60,7 @@ Examples:
   swiftwater demo files --preset satellite
   swiftwater demo web
   swiftwater demo multipath
+  swiftwater demo select
   swiftwater demo tunnel
 
 Without a story it is 'live': flags are those of 'demo live'. 'live' and 'files' take half a minute, the others up to
@@ -145,6 +149,22 @@ complete frames of the video. The page shows the rate over each network. A job t
 the end of the video is given up. JSON: strategy, job, bytes, sha256_ok, completion_ms, longest_gap_ms, freezes,
 paths (of the server: bytes_sent, copies, srtt_ms).")]
     Multipath(Box<MultipathDemoArgs>),
+    /// Browsing while the network changes, with several ways to choose between TCP and QUIC
+    #[command(after_help = "\
+Examples:
+  swiftwater demo select
+  swiftwater demo select --course udp-cut --strategy race --strategy wise
+  swiftwater demo select --quick --json
+
+Somebody clicks every 1.2 s, and each click requests six objects of 2 to 50 kB at once, whatever became of those
+before. Every course and strategy has an emulated network, a server and a client of its own; UDP and the kernel's TCP
+cross the same links, below IP. This takes Linux and root, or a system that permits user namespaces for all users.
+Every response is compared by SHA-256. The page shows every request, its protocol and the reason for it.
+
+QUIC and TCP alone have nothing else to use; with all other strategies a request that fails is a failure of the
+program (exit code 4). JSON: course, strategy, requests, failed, repeated, mean_ms, p50_ms, p99_ms, quic_share,
+probes_share, switches, sha256_ok, and error, the first failure.")]
+    Select(Box<SelectDemoArgs>),
     /// Objects of a far server over a lossy last mile: directly, and through a proxy near the client
     #[command(after_help = "\
 Examples:
@@ -191,8 +211,10 @@ pub struct FilesArgs {
 
 /// Steps that require a single-threaded process.
 pub(crate) fn prepare(args: &DemoArgs) {
-    if let Some(Story::Web(args)) = &args.story {
-        web::prepare(args);
+    match &args.story {
+        Some(Story::Web(args)) => web::prepare(args),
+        Some(Story::Select(_)) => select::prepare(),
+        _ => {}
     }
 }
 
@@ -203,6 +225,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
         Some(Story::Files(args)) => move_files(*args).await,
         Some(Story::Web(args)) => web::run(*args).await,
         Some(Story::Multipath(args)) => multipath::run(*args).await,
+        Some(Story::Select(args)) => select::run(*args).await,
         Some(Story::Tunnel(args)) => tunnel::run(*args).await,
     }
 }

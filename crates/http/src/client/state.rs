@@ -14,7 +14,7 @@ use super::error::Error;
 use super::exchange::Link;
 use super::measurements::Measurements;
 use super::origin::Origin;
-use super::policy::{Decision, Facts, Policy, Way, decide};
+use super::policy::{Decision, Facts, Policy, Tcp, Way, decide};
 use super::pool::Pool;
 use super::protocol_choice::{Hint, Why};
 use super::proxy::{Proxies, Proxy};
@@ -168,6 +168,11 @@ impl State {
         let policy = match situation.way {
             Way::Policy(policy) => policy,
             Way::Http3 { tcp, .. } => {
+                // Requests that wait for each other's connections must not wait for the same handshake in turn.
+                let is_overtaken = lock(&self.pending).contains(origin);
+                if is_overtaken && tcp != Tcp::Never && !self.pool.has_http3(origin) {
+                    return Decision::Tcp(Why::QuicPending);
+                }
                 let why = Why::Selected;
                 return Decision::Http3 { why, tcp };
             }

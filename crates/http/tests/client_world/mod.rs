@@ -1,6 +1,8 @@
 //! An origin on loopback with configurable protocols on one port, and clients for it.
 #![allow(dead_code, unreachable_pub, reason = "every test crate uses its part")]
 
+pub mod selecting;
+
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -222,6 +224,8 @@ async fn forward(here: tokio::net::UdpSocket, mut target: tokio::sync::watch::Re
         let (mut up, mut down) = ([0; 2048], [0; 2048]);
         loop {
             tokio::select! {
+                // What is sent after `lead_to` goes to the new server.
+                biased;
                 changed = target.changed() => match changed {
                     Ok(()) => break,
                     Err(_) => return,

@@ -72,6 +72,8 @@ pub enum Shape {
     Line,
     /// A value holds until the next point.
     Step,
+    /// Not at all: dots, with the curve's name as tooltip.
+    Points,
 }
 
 /// A marked span of x.
@@ -214,13 +216,24 @@ impl Curve {
             let (x, y) = (x(point.0), y(point.1));
             // Writing to a string can't fail.
             let _ = match (place, self.shape) {
-                (0, _) => write!(path, "M{x:.1} {y:.1}"),
+                (0, Shape::Line | Shape::Step) => write!(path, "M{x:.1} {y:.1}"),
                 (_, Shape::Line) => write!(path, "L{x:.1} {y:.1}"),
                 (_, Shape::Step) => write!(path, "H{x:.1}V{y:.1}"),
+                // A line without length has round ends only.
+                (_, Shape::Points) => write!(path, "M{x:.1} {y:.1}h0"),
             };
         }
         let colour = self.colour % COLOURS;
-        let _ = writeln!(out, "<path class=\"curve c{colour}\" d=\"{path}\"/>");
+        let _ = match self.shape {
+            Shape::Line | Shape::Step => {
+                writeln!(out, "<path class=\"curve c{colour}\" d=\"{path}\"/>")
+            }
+            Shape::Points => writeln!(
+                out,
+                "<path class=\"points c{colour}\" d=\"{path}\"><title>{}</title></path>",
+                escape(&self.name)
+            ),
+        };
     }
 }
 

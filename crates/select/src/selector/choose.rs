@@ -20,7 +20,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    fn of(arm: usize, reason: Reason) -> Self {
+    pub(super) fn of(arm: usize, reason: Reason) -> Self {
         Self {
             arm,
             reason,

@@ -10,14 +10,15 @@ mod origin;
 mod snapshot;
 mod turn;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use swiftwater_units::Instant;
 
-use crate::arm::Arm;
+use crate::agenda::Agenda;
+use crate::arm::{Arm, Transport};
 use crate::blocked::Evidence;
 use crate::decision::{Decision, Reason, Trigger};
 use crate::event::Event;
@@ -26,6 +27,8 @@ use crate::key::{NetworkId, OriginHash};
 use crate::model::Models;
 use crate::request::{Outcome, RequestDescription, RequestId};
 use crate::stats::Stats;
+use crate::strategy::Strategy;
+use choose::Choice;
 use learn::Pending;
 use origin::{NetworkState, OriginState};
 use turn::{Key, Turn};
@@ -50,7 +53,7 @@ pub struct Selector {
     networks: BTreeMap<NetworkId, NetworkState>,
     pending: BTreeMap<RequestId, Pending>,
     /// Origins with something to be done at a certain time.
-    active: BTreeSet<Key>,
+    due: Agenda<Key>,
     next: u64,
     stats: Stats,
     events: VecDeque<Event>,
@@ -66,7 +69,7 @@ impl Selector {
             random: ChaCha8Rng::seed_from_u64(seed),
             networks: BTreeMap::new(),
             pending: BTreeMap::new(),
-            active: BTreeSet::new(),
+            due: Agenda::default(),
             next: 0,
             stats: Stats::default(),
             events: VecDeque::new(),
@@ -85,6 +88,49 @@ impl Selector {
 
     /// Chooses the arm of a request that is sent now. Its end is to be told by [`Self::on_outcome`].
     pub fn decide(&mut self, now: Instant, request: &RequestDescription) -> Decision {
+        self.decide_by(now, request, |turn| turn.choose(request))
+    }
+
+    /// The decision for a request over the arm whose connection was established first, as the caller found out:
+    /// for an origin that is not known, or where [`Self::needs_race`] is true. Its end is to be told, too. An arm
+    /// that is not in the list stands for the first.
+    pub fn decide_connected(
+        &mut self,
+        now: Instant,
+        request: &RequestDescription,
+        arm: &Arm,
+    ) -> Decision {
+        let arm = self.config.arms.iter().position(|known| known == arm);
+        let choice = Choice::of(arm.unwrap_or_default(), Reason::ConnectedFirst);
+        self.decide_by(now, request, |_| choice)
+    }
+
+    /// True if [`Self::decide`] would answer a request with [`Reason::Race`]: the caller may let arms race at once,
+    /// and use [`Self::decide_connected`], so that the request is counted once.
+    pub fn needs_race(&self, now: Instant, request: &RequestDescription) -> bool {
+        let state = self.state(request.network, request.origin);
+        let (connected, current) = state.map_or((false, 0), |it| (it.connected, it.current));
+        if self.config.strategy != Strategy::Race || connected {
+            return false;
+        }
+        let is_blocked = self.is_quic_blocked(now, request.network, request.origin);
+        let all = (1_u32 << self.config.arms.len()) - 1;
+        let available = Some(request.available & all).filter(|some| *some != 0);
+        let arms = self.config.arms.iter().enumerate();
+        let usable = arms.filter(|(position, arm)| {
+            let is_open = arm.transport() == Transport::Tcp || !is_blocked;
+            available.unwrap_or(all) >> position & 1 == 1 && is_open
+        });
+        let usable: Vec<usize> = usable.map(|(position, _)| position).collect();
+        usable.len() > 1 && usable.contains(&current)
+    }
+
+    fn decide_by(
+        &mut self,
+        now: Instant,
+        request: &RequestDescription,
+        choose: impl FnOnce(&mut Turn<'_>) -> Choice,
+    ) -> Decision {
         let key = (request.network, request.origin);
         self.enter(now, key);
         let id = RequestId(self.next);
@@ -93,7 +139,7 @@ impl Selector {
             .with(now, key, |turn| {
                 turn.advance();
                 turn.origin.used = now;
-                let choice = turn.choose(request);
+                let choice = choose(turn);
                 let arm = &turn.config.arms[choice.arm];
                 let in_flight = turn.origin.in_flight;
                 turn.origin.in_flight = in_flight.saturating_add(1);
@@ -207,7 +253,7 @@ impl Selector {
     /// The host is on another network now, or on the same one again. What was measured there before is
     /// forgotten; what was learned (blocked UDP, comparisons) is not.
     pub fn on_network_change(&mut self, now: Instant, network: NetworkId) {
-        self.active.clear();
+        self.due = Agenda::default();
         for (id, state) in &mut self.networks {
             for origin in state.origins.values_mut() {
                 if *id == network {
@@ -224,15 +270,16 @@ impl Selector {
 
     /// When [`Self::on_timeout`] is to be called next, if at all.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let states = self.active.iter();
-        let states = states.filter_map(|(network, origin)| self.state(*network, *origin));
-        let parameters = &self.config.parameters;
-        states.filter_map(|state| state.next_due(parameters)).min()
+        self.due.next()
     }
 
-    /// Ends what is due: experiments by their time limits, comparisons after switches.
+    /// Ends what is due: experiments by their time limits, comparisons after switches. Takes time for each origin
+    /// with something due, not for all.
     pub fn on_timeout(&mut self, now: Instant) {
-        let keys: Vec<Key> = self.active.iter().copied().collect();
+        let mut keys = Vec::new();
+        while let Some(key) = self.due.take_due(now) {
+            keys.push(key);
+        }
         for key in keys {
             self.with(now, key, |turn| {
                 turn.advance();
@@ -339,11 +386,8 @@ impl Selector {
             origin,
         };
         let result = step(&mut turn);
-        if origin.is_active() {
-            self.active.insert(key);
-        } else {
-            self.active.remove(&key);
-        }
+        let due = origin.next_due(&self.config.parameters);
+        self.due.set(key, due);
         result
     }
 
@@ -360,7 +404,7 @@ impl Selector {
             let oldest = all.min_by_key(|(id, state)| (state.used, **id));
             if let Some(oldest) = oldest.map(|(id, _)| *id) {
                 self.networks.remove(&oldest);
-                self.active.retain(|key| key.0 != oldest);
+                self.due.retain(|key| key.0 != oldest);
             }
         }
         let state = self.networks.entry(network).or_default();
@@ -373,7 +417,7 @@ impl Selector {
             let oldest = all.min_by_key(|(hash, state)| (state.used, **hash));
             if let Some(oldest) = oldest.map(|(hash, _)| *hash) {
                 state.origins.remove(&oldest);
-                self.active.remove(&(network, oldest));
+                self.due.set((network, oldest), None);
             }
         }
         let fresh = OriginState::new(now, &self.config);

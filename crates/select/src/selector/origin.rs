@@ -89,12 +89,7 @@ impl OriginState {
         }
     }
 
-    /// Something is to be done at a certain time.
-    pub(super) fn is_active(&self) -> bool {
-        self.experiment.is_some() || self.watch.is_some()
-    }
-
-    /// When something is to be done.
+    /// When something is to be done, if at all.
     pub(super) fn next_due(&self, parameters: &Parameters) -> Option<Instant> {
         let experiment = self.experiment.as_ref();
         let experiment = experiment.map(|experiment| experiment.due(parameters));

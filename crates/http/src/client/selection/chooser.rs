@@ -1,13 +1,13 @@
 //! Decisions and outcomes: which arms an origin offers, what the selector is told, and its clock.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use swiftwater_select::{
-    Arm, Decision, Event, NetworkId, OriginHash, Outcome, RequestDescription, RequestId, Selector,
-    Strategy, Transport,
+    Agenda, Arm, Decision, Event, NetworkId, OriginHash, Outcome, RequestDescription, RequestId,
+    Selector, Strategy, Transport,
 };
 use swiftwater_units::Instant;
 use tokio::sync::Notify;
@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use super::arms::{self, ArmState};
 use super::choice::SelectionSnapshot;
 use super::error::SelectError;
+use super::metrics;
 use super::select::Select;
 use super::state_file::StateFile;
 use super::upkeep;
@@ -49,7 +50,7 @@ pub(super) struct Core {
     /// Origins to which HTTP/3 was attempted because of a hint, or worked.
     http3: HashSet<Origin>,
     /// When the idle connections of arms that lost are looked at.
-    pub(super) checks: BTreeMap<(NetworkId, OriginHash), Instant>,
+    pub(super) checks: Agenda<(NetworkId, OriginHash)>,
     /// Something was learned since the state was written.
     pub(super) changed: bool,
     /// When the state was written last.
@@ -97,7 +98,7 @@ impl Selection {
             network: None,
             names: HashMap::new(),
             http3: HashSet::new(),
-            checks: BTreeMap::new(),
+            checks: Agenda::default(),
             changed: false,
             saved: Instant::ZERO,
         };
@@ -197,13 +198,15 @@ impl Selection {
             replay_safe,
             available: 1 << arm,
         };
-        let decision = core.selector.decide(now, &request);
+        let name = &self.arms[arm].arm;
+        let decision = core.selector.decide_connected(now, &request, name);
+        metrics::decided(&decision);
         self.after(&mut core);
         Turn { decision, arm }
     }
 
-    /// The decision for a request to an origin that is known.
-    pub(super) fn decide(&self, place: Place, origin: &Origin, replay_safe: bool) -> Turn {
+    /// The decision for a request to an origin that is known; `None` if the race decides.
+    pub(super) fn decide(&self, place: Place, origin: &Origin, replay_safe: bool) -> Option<Turn> {
         let now = self.now();
         let mut core = lock(&self.core);
         let available = self.available(&mut core, now, place, origin);
@@ -213,11 +216,15 @@ impl Selection {
             replay_safe,
             available,
         };
+        if core.selector.needs_race(now, &request) {
+            return None;
+        }
         let decision = core.selector.decide(now, &request);
+        metrics::decided(&decision);
         self.after(&mut core);
         drop(core);
         let arm = self.position(&decision.arm).unwrap_or_default();
-        Turn { decision, arm }
+        Some(Turn { decision, arm })
     }
 
     /// True if the arm can be used for `origin` now; a fixed arm may be decided on although it can't.
@@ -301,6 +308,7 @@ impl Selection {
         let name = core.names.get(&event.origin).map(ToString::to_string);
         let origin = name.unwrap_or_else(|| event.origin.to_string());
         tracing::debug!(%origin, event = event.kind.name(), "selection: {event}");
+        metrics::happened(&event.kind);
         let (network, origin) = (event.network, event.origin);
         self.check_later(core, Place { network, origin });
         core.changed = true;
@@ -310,11 +318,12 @@ impl Selection {
     fn check_later(&self, core: &mut Core, place: Place) {
         let warm = core.selector.config().parameters.warm;
         let key = (place.network, place.origin);
-        core.checks.insert(key, self.now() + warm);
+        core.checks.set(key, Some(self.now() + warm));
     }
 
     /// Counts a request that is sent over a second arm.
     pub(super) fn hedging(&self) {
+        metrics::hedged();
         self.hedged.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -45,13 +45,10 @@ impl Selection {
         if self.is_new(place, job.origin) {
             return self.race(job, place).await;
         }
-        let turn = self.decide(place, job.origin, is_replay_safe(job));
-        let ticket = Ticket::new(self, &turn.decision);
-        if turn.decision.reason == Reason::Race {
-            // Which arm it is, is decided by the race: the request is decided on again.
-            drop(ticket);
+        let Some(turn) = self.decide(place, job.origin, is_replay_safe(job)) else {
             return self.race(job, place).await;
-        }
+        };
+        let ticket = Ticket::new(self, &turn.decision);
         log(job, &turn, turn.decision.reason);
         match self.send(job, place, &turn).await {
             Ok(response) => {

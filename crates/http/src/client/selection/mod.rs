@@ -3,7 +3,7 @@
 //! - [`Select`]: configuration. [`ArmChoice`], [`SelectionSnapshot`]: what was chosen and why, counters.
 //! - `arms`: the connections of each arm. `chooser`: which arms an origin offers, decisions and outcomes.
 //!   `exchange`: a request over the chosen arm, and over TCP as well where it may be sent twice.
-//!   `upkeep`: what is due without a request. `state_file`: what is kept between runs.
+//!   `metrics`: counters for Prometheus. `upkeep`: what is due without a request. `state_file`: what is kept between runs.
 //!
 //! How to choose is the selector's. The race of `connect` finds out about new origins.
 
@@ -12,6 +12,7 @@ mod choice;
 mod chooser;
 mod error;
 mod exchange;
+mod metrics;
 mod select;
 mod state_file;
 mod ticket;

@@ -51,10 +51,7 @@ impl Selection {
             core.selector.on_timeout(now);
         }
         self.drain(core);
-        let checks = core.checks.iter();
-        let due = checks.filter(|(_, at)| **at <= now).map(|(key, _)| *key);
-        for (network, origin) in due.collect::<Vec<_>>() {
-            core.checks.remove(&(network, origin));
+        while let Some((network, origin)) = core.checks.take_due(now) {
             self.close_losers(core, Place { network, origin }, now);
         }
         let mut save_at = None;
@@ -68,7 +65,7 @@ impl Selection {
                 save_at = Some(at);
             }
         }
-        let first_check = core.checks.values().min().copied();
+        let first_check = core.checks.next();
         let next = [core.selector.next_timeout(), first_check, save_at];
         let next = next.into_iter().flatten().min()?;
         Some(next.max(now + REST))
@@ -92,7 +89,7 @@ impl Selection {
                     arm.drop_connections(&name);
                 }
                 Warm::For(left) => {
-                    core.checks.insert((network, origin), now + left);
+                    core.checks.set((network, origin), Some(now + left));
                 }
             }
         }

@@ -13,11 +13,13 @@
 //!
 //! The links are those of [`Relay`](super::Relay) and draw the same random numbers from the same seed.
 //! They see IPv4 packets as the kernel sends them, headers included and without offloads, up to [`MTU`];
-//! whatever else comes (IPv6 announcements, say) is dropped before them.
+//! whatever else comes (IPv6 announcements, say) is dropped before them. So is what a [`Policer`] of TCP or UDP does
+//! not let pass.
 
 mod device;
 mod frame;
 mod packet;
+mod policer;
 mod privilege;
 mod reader;
 mod site;
@@ -35,6 +37,8 @@ use tun_rs::InterruptEvent;
 
 use self::device::Ends;
 use self::frame::IpFrame;
+use self::policer::Policers;
+pub use self::policer::{IpProtocol, Policer};
 pub use self::privilege::own_user_namespace;
 pub use self::site::Site;
 use super::RelayError;
@@ -95,6 +99,7 @@ pub struct TunRelay {
     client: Site,
     server: Site,
     shaper: Arc<Shaper<IpFrame>>,
+    policers: Arc<Policers>,
     refused: Arc<AtomicU64>,
     stop: Arc<InterruptEvent>,
     threads: Vec<JoinHandle<()>>,
@@ -120,6 +125,7 @@ impl TunRelay {
             client,
             server,
             shaper: Arc::clone(&shaper),
+            policers: Arc::default(),
             refused: Arc::default(),
             stop: Arc::new(InterruptEvent::new().map_err(RelayError::Start)?),
             threads: Vec::with_capacity(3),
@@ -127,10 +133,13 @@ impl TunRelay {
         for direction in [Direction::Up, Direction::Down] {
             let ends = Arc::clone(&ends);
             let shaper = Arc::clone(&shaper);
+            let policers = Arc::clone(&relay.policers);
             let refused = Arc::clone(&relay.refused);
             let stop = Arc::clone(&relay.stop);
             let reading = named("tun-read").spawn(move || {
-                if let Err(error) = reader::run(&ends, direction, &shaper, &refused, &stop) {
+                if let Err(error) =
+                    reader::run(&ends, direction, &shaper, &policers, &refused, &stop)
+                {
                     tracing::error!(%error, "a TUN device can't be read");
                 }
             });
@@ -149,6 +158,12 @@ impl TunRelay {
     /// Where servers belong.
     pub fn server(&self) -> &Site {
         &self.server
+    }
+
+    /// Treats packets of a protocol like this from now on, both ways. What it drops is counted nowhere.
+    pub fn police(&self, protocol: IpProtocol, policer: Policer) {
+        self.policers
+            .set(protocol, policer, self.shaper.clock.now());
     }
 
     /// What became of the packets so far.

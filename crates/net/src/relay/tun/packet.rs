@@ -1,8 +1,10 @@
-//! The fields of IPv4 packets (RFC 791) that the relay reads: flow and ECN.
+//! The fields of IPv4 packets (RFC 791) that the relay reads: protocol, flow and ECN.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use swiftwater_link::{Ecn, flow_key};
+
+use super::policer::IpProtocol;
 
 /// The shortest header, bytes.
 const MIN_HEADER: usize = 20;
@@ -49,6 +51,16 @@ pub(super) fn flow(packet: &[u8]) -> u64 {
         SocketAddr::from((Ipv4Addr::from(octets), port))
     };
     flow_key(end(12, 0), end(16, 2))
+}
+
+/// TCP or UDP; `None` if it is neither.
+pub(super) fn protocol(packet: &[u8]) -> Option<IpProtocol> {
+    header_len(packet)?;
+    match packet[9] {
+        TCP => Some(IpProtocol::Tcp),
+        UDP => Some(IpProtocol::Udp),
+        _ => None,
+    }
 }
 
 /// Length of the header; `None` if this is no IPv4 packet.

@@ -10,6 +10,7 @@ use super::MTU;
 use super::device::Ends;
 use super::frame::IpFrame;
 use super::packet;
+use super::policer::Policers;
 use crate::relay::shaper::{Direction, Shaper};
 
 /// Packets read before they are put on a link.
@@ -20,6 +21,7 @@ pub(super) fn run(
     ends: &Arc<Ends>,
     direction: Direction,
     shaper: &Shaper<IpFrame>,
+    policers: &Policers,
     refused: &AtomicU64,
     stop: &InterruptEvent,
 ) -> io::Result<()> {
@@ -33,7 +35,9 @@ pub(super) fn run(
         }
         batch.fill(device)?;
         let mut others = 0;
-        let packets = batch.packets().filter_map(|packet| {
+        let now = shaper.clock.now();
+        let admitted = |packet: &&mut [u8]| policers.admits(direction, packet, now);
+        let packets = batch.packets().filter(admitted).filter_map(|packet| {
             let ecn = packet::ecn(packet);
             others += u64::from(ecn.is_none());
             Some((Arc::clone(ends), ecn?, packet))

@@ -1,0 +1,104 @@
+//! The flags of `demo select`, and what they describe.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::content::Browsing;
+use super::course::Course;
+use super::strategy::Strategy;
+use crate::demo::page_file;
+use crate::exit::Failure;
+use crate::transport::Tuning;
+
+/// Default path of the page.
+const DEFAULT_PAGE: &str = "swiftwater-select.html";
+
+/// `demo select`.
+#[derive(Args, Clone, Debug)]
+pub struct SelectDemoArgs {
+    /// Only this course (repeat for several)
+    #[arg(long = "course", value_enum, value_name = "NAME")]
+    pub courses: Vec<Course>,
+
+    /// Only this strategy (repeat for several)
+    #[arg(long = "strategy", value_enum, value_name = "NAME")]
+    pub strategies: Vec<Strategy>,
+
+    /// Sessions of 9 s instead of 45 s; QUIC gives a silent connection up after 3 s, not 10 s
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Seed of the networks, of what is requested and when, and of select+
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Where to write the page with plots; an older one is replaced [default: swiftwater-select.html, none with --json]
+    #[arg(long, value_name = "FILE")]
+    pub page: Option<PathBuf>,
+
+    /// Write no page
+    #[arg(long, conflicts_with = "page")]
+    pub no_page: bool,
+
+    /// Transport settings.
+    #[command(flatten)]
+    pub tuning: Tuning,
+
+    /// Print one JSON object per course and strategy
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// All parameters, checked.
+#[derive(Debug)]
+pub struct Plan {
+    /// What happens to the network.
+    pub courses: Vec<Course>,
+    /// How protocols are chosen.
+    pub strategies: Vec<Strategy>,
+    /// What is requested, and when.
+    pub browsing: Browsing,
+    /// Length of a session.
+    pub session: Duration,
+    /// How much later a response may come.
+    pub grace: Duration,
+    /// How long a QUIC connection may be silent.
+    pub idle: Duration,
+    /// Seed of the networks and of `select+`.
+    pub seed: u64,
+    /// Transport settings of both ends.
+    pub tuning: Tuning,
+    /// Path of the page; `None` for no page.
+    pub page: Option<PathBuf>,
+    /// True if results are printed as JSON.
+    pub json: bool,
+}
+
+impl Plan {
+    /// Checks the flags and makes what is requested.
+    pub fn new(args: SelectDemoArgs) -> Result<Self, Failure> {
+        let seconds = |quick, usual| Duration::from_secs(if args.quick { quick } else { usual });
+        let session = seconds(9, 45);
+        Ok(Self {
+            courses: chosen(&args.courses),
+            strategies: chosen(&args.strategies),
+            browsing: Browsing::generate(session, args.seed),
+            session,
+            grace: seconds(12, 20),
+            idle: seconds(3, 10),
+            seed: args.seed,
+            tuning: args.tuning,
+            page: page_file::choose(args.page, args.no_page || args.json, DEFAULT_PAGE)?,
+            json: args.json,
+        })
+    }
+}
+
+/// The wanted ones, or all.
+fn chosen<T: ValueEnum + Copy + PartialEq>(wanted: &[T]) -> Vec<T> {
+    let all = T::value_variants().iter().copied();
+    all.filter(|one| wanted.is_empty() || wanted.contains(one))
+        .collect()
+}
