@@ -1,11 +1,12 @@
 //! Errors of tunnels at the client.
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use swiftwater_http::h3::{BodyError, DatagramError, SendError};
 use swiftwater_http::udp::ClientError;
 use swiftwater_http::web::body::BoxError;
 use thiserror::Error;
 
+use crate::proxy_status::{PROXY_STATUS, ProxyError};
 use crate::target::TemplateError;
 
 /// The proxy can't be reached.
@@ -37,6 +38,32 @@ pub enum OpenError {
         /// Its Proxy-Status field (RFC 9209), if there is one.
         proxy_status: Option<String>,
     },
+}
+
+impl OpenError {
+    /// The type of error in the Proxy-Status field of a refusal, if it is a known one.
+    pub fn proxy_error(&self) -> Option<ProxyError> {
+        match self {
+            Self::Refused { proxy_status, .. } => ProxyError::in_field(proxy_status.as_deref()?),
+            _ => None,
+        }
+    }
+}
+
+/// The Proxy-Status field of an answer that agrees, or the refusal.
+pub(super) fn check_answer(
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Result<Option<String>, OpenError> {
+    let proxy_status = headers.get(PROXY_STATUS);
+    let proxy_status = proxy_status.and_then(|value| Some(value.to_str().ok()?.to_owned()));
+    if status.is_success() {
+        return Ok(proxy_status);
+    }
+    Err(OpenError::Refused {
+        status,
+        proxy_status,
+    })
 }
 
 fn reason(proxy_status: Option<&str>) -> String {

@@ -11,7 +11,8 @@ use swiftwater_http::udp::SendRequest;
 use swiftwater_http::web::body::BoxError;
 use tokio::sync::Mutex;
 
-use super::error::{ConnectError, OpenError};
+use super::error::{ConnectError, OpenError, check_answer};
+use super::tcp_tunnel::TcpTunnel;
 use super::udp_tunnel::{OpeningTunnel, UdpTunnel};
 use crate::CONNECT_UDP;
 use crate::proxy::{CAPSULE_PROTOCOL, Token};
@@ -107,6 +108,20 @@ impl TunnelClient {
             .ok_or_else(|| ConnectError("connect-udp is no token".into()))?;
         let pending = connection.connect(protocol, request).await?;
         Ok(OpeningTunnel::new(pending, self.shared.offer))
+    }
+
+    /// Opens a tunnel to `target` for TCP (CONNECT), and waits for the proxy's answer.
+    pub async fn open_tcp(&self, target: &Target) -> Result<TcpTunnel, OpenError> {
+        let mut request = Request::connect(target.to_string()).body(())?;
+        if let Some(credentials) = &self.shared.credentials {
+            let headers = request.headers_mut();
+            headers.insert(PROXY_AUTHORIZATION, credentials.clone());
+        }
+        let connection = self.connection().await?;
+        let pending = connection.connect_host(request).await?;
+        let (head, content) = pending.response().await?.into_parts();
+        let proxy_status = check_answer(head.status, &head.headers)?;
+        Ok(TcpTunnel::new(content.into_stream(), proxy_status))
     }
 
     /// The connection to the proxy: the one in use, or a new one.

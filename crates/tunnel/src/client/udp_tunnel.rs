@@ -4,15 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use swiftwater_http::h3::capsule::{Capsule, CapsuleReader, capsule_type};
 use swiftwater_http::udp::connect::{HttpDatagrams, PendingConnect, RecvContent, SendContent};
 use tokio::sync::Mutex;
 
-use super::error::{OpenError, TunnelError};
+use super::error::{OpenError, TunnelError, check_answer};
 use crate::MAX_UDP_PAYLOAD;
 use crate::context::{self, ContextId};
-use crate::proxy_status::PROXY_STATUS;
 use crate::tecc::{Agreement, TECC, data};
 
 /// A tunnel that the proxy has not answered yet. Dropping it cancels the request.
@@ -39,12 +37,7 @@ impl OpeningTunnel {
     pub async fn opened(self) -> Result<UdpTunnel, OpenError> {
         let datagrams = self.pending.datagrams().clone();
         let (head, content) = self.pending.response().await?.into_parts();
-        if !head.status.is_success() {
-            return Err(OpenError::Refused {
-                status: head.status,
-                proxy_status: text(&head.headers),
-            });
-        }
+        let proxy_status = check_answer(head.status, &head.headers)?;
         let agreement = head.headers.get(TECC).and_then(Agreement::parse);
         // What was not offered is no agreement.
         let agreement = agreement.zip(self.offer);
@@ -61,14 +54,9 @@ impl OpeningTunnel {
             capsules: CapsuleReader::new((8 + MAX_UDP_PAYLOAD) as u64),
             waiting: VecDeque::new(),
             agreement,
-            proxy_status: text(&head.headers),
+            proxy_status,
         })
     }
-}
-
-fn text(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(PROXY_STATUS)?;
-    Some(value.to_str().ok()?.to_owned())
 }
 
 /// Datagrams to and from one target. The tunnel ends when it and its senders are dropped.
