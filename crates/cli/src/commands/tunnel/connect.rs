@@ -3,22 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use swiftwater::Client;
-use swiftwater_http::h3;
-use swiftwater_http::udp::{ALPN_HTTP3, SendRequest};
-use swiftwater_tunnel::client::{Connect, Connecting, TunnelClient};
+use swiftwater_tunnel::client::TunnelClient;
 use swiftwater_tunnel::proxy::Token;
-use swiftwater_tunnel::transport::for_client;
 use tokio::task::JoinSet;
 
 use super::args::ConnectArgs;
+use super::connector::Connector;
 use super::local_end::Asked;
 use super::report::End;
-use crate::commands::get::trust;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::files::read_limited;
 use crate::runtime::StopRequests;
-use crate::transport::{CloseReason, build_failure, client, connect, hang_up};
+use crate::transport::{CloseReason, hang_up};
 
 /// The largest file with a token, bytes.
 const MAX_TOKEN_FILE: u64 = 64 << 10;
