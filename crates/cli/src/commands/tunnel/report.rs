@@ -41,9 +41,12 @@ pub(super) struct End<'a> {
 
 #[derive(Serialize)]
 struct Udp {
-    datagrams_sent: u64,
-    datagrams_received: u64,
-    datagrams_dropped: u64,
+    #[serde(rename = "datagrams_sent")]
+    sent: u64,
+    #[serde(rename = "datagrams_received")]
+    received: u64,
+    #[serde(rename = "datagrams_dropped")]
+    dropped: u64,
 }
 
 #[derive(Serialize)]
@@ -91,9 +94,9 @@ impl End<'_> {
 
     pub(super) fn ended(&self, stats: &ListenerStats, json: bool) -> Result<(), Failure> {
         let udp = Udp {
-            datagrams_sent: stats.udp.sent,
-            datagrams_received: stats.udp.received,
-            datagrams_dropped: stats.udp.dropped,
+            sent: stats.udp.sent,
+            received: stats.udp.received,
+            dropped: stats.udp.dropped,
         };
         let tcp = Tcp {
             bytes_sent: stats.bytes_sent,
@@ -114,19 +117,19 @@ impl End<'_> {
             });
         }
         let name = self.target.unwrap_or(self.local);
-        let mut text = format!("{name}: {tunnels} tunnels ({failed} failed)");
+        let mut parts = vec![format!("{name}: {tunnels} tunnels ({failed} failed)")];
         if self.has_tcp() {
-            text += &format!(
-                ", {} bytes sent, {} received, {} connections rejected",
+            parts.push(format!(
+                "{} bytes sent, {} received, {} connections rejected",
                 tcp.bytes_sent, tcp.bytes_received, tcp.rejected
-            );
+            ));
         }
         if self.has_udp() {
-            text += &format!(
-                ", {} datagrams sent, {} received, {} dropped",
-                udp.datagrams_sent, udp.datagrams_received, udp.datagrams_dropped
-            );
+            parts.push(format!(
+                "{} datagrams sent, {} received, {} dropped",
+                udp.sent, udp.received, udp.dropped
+            ));
         }
-        output::line(&text)
+        output::line(&parts.join(", "))
     }
 }
