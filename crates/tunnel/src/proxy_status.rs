@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use http::{HeaderName, HeaderValue};
-use sfv::{KeyRef, ListSerializer, StringRef, TokenRef};
+use sfv::{KeyRef, List, ListEntry, ListSerializer, Parser, StringRef, TokenRef};
 
 /// The name of the field.
 pub const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
@@ -11,7 +11,7 @@ pub const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
 /// The name of this proxy in the field.
 const PROXY: &str = "swiftwater";
 
-/// Types of errors of proxies (RFC 9209, section 2.3) that occur with UDP.
+/// Types of errors of proxies (RFC 9209, section 2.3) that occur with tunnels.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ProxyError {
@@ -19,8 +19,16 @@ pub enum ProxyError {
     DnsTimeout,
     /// The name has no addresses.
     DnsError,
-    /// There is no route to the target, or its port is closed.
+    /// The proxy knows no such target.
+    DestinationNotFound,
+    /// The target can't be reached.
     DestinationUnavailable,
+    /// There is no route to the target.
+    DestinationIpUnroutable,
+    /// The target refused the connection.
+    ConnectionRefused,
+    /// The connection to the target took too long.
+    ConnectionTimeout,
     /// The proxy does not reach this address.
     DestinationIpProhibited,
     /// The proxy has no capacity for another tunnel.
@@ -34,12 +42,44 @@ pub enum ProxyError {
 }
 
 impl ProxyError {
+    const ALL: [Self; 12] = [
+        Self::DnsTimeout,
+        Self::DnsError,
+        Self::DestinationNotFound,
+        Self::DestinationUnavailable,
+        Self::DestinationIpUnroutable,
+        Self::ConnectionRefused,
+        Self::ConnectionTimeout,
+        Self::DestinationIpProhibited,
+        Self::ConnectionLimitReached,
+        Self::HttpRequestError,
+        Self::HttpRequestDenied,
+        Self::ProxyInternalError,
+    ];
+
+    /// The error that a field names, of the proxy that is nearest to the target if there are several; `None` if it
+    /// names none of these.
+    pub fn in_field(text: &str) -> Option<Self> {
+        let list: List = Parser::new(text).parse().ok()?;
+        let named = list.iter().find_map(|entry| {
+            let ListEntry::Item(item) = entry else {
+                return None;
+            };
+            item.params.get("error")?.as_token()
+        })?;
+        let mut all = Self::ALL.into_iter();
+        all.find(|error| error.name() == named.as_str())
+    }
     /// Its name in the field.
     pub const fn name(self) -> &'static str {
         match self {
             Self::DnsTimeout => "dns_timeout",
             Self::DnsError => "dns_error",
+            Self::DestinationNotFound => "destination_not_found",
             Self::DestinationUnavailable => "destination_unavailable",
+            Self::DestinationIpUnroutable => "destination_ip_unroutable",
+            Self::ConnectionRefused => "connection_refused",
+            Self::ConnectionTimeout => "connection_timeout",
             Self::DestinationIpProhibited => "destination_ip_prohibited",
             Self::ConnectionLimitReached => "connection_limit_reached",
             Self::HttpRequestError => "http_request_error",

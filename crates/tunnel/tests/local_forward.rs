@@ -15,10 +15,11 @@ use swiftwater_http::h3;
 use swiftwater_http::udp::SendRequest;
 use swiftwater_net::Endpoint;
 use swiftwater_net::quic::{ClientConfig, TransportConfig};
-use swiftwater_tunnel::client::LocalForward;
-use tokio::net::UdpSocket;
+use swiftwater_tunnel::client::{ListenerLimits, LocalForward, LocalTcpForward};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
 
-use stage::{NAME, Stage, echo, endpoint_config, guard, origin, target};
+use stage::{NAME, Stage, content, echo, endpoint_config, guard, origin, target, tcp_echo};
 
 const LOOPBACK: &str = "127.0.0.1:0";
 const IDLE: Duration = Duration::from_secs(30);
@@ -107,6 +108,55 @@ async fn an_idle_peer_gives_its_tunnel_back_and_gets_another() {
             stage.until(|stats| stats.closed == round).await;
         }
         assert_eq!(forward.stats().opened, 2);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tcp_connections_have_tunnels_of_their_own() {
+    guard(async {
+        let stage = Stage::new();
+        let (local, to) = (LOOPBACK.parse().unwrap(), tcp_echo().await);
+        let limits = ListenerLimits::default();
+        let forward = LocalTcpForward::bind(local, stage.client(), to, limits).await;
+        let forward = Arc::new(forward.unwrap());
+        let address = forward.local_addr().unwrap();
+        let running = Arc::clone(&forward);
+        tokio::spawn(async move { running.run().await });
+        let content = content(1_000_000);
+        let mut transfers = Vec::new();
+        for number in 0..8 {
+            let content = content[number..].to_vec();
+            transfers.push(tokio::spawn(async move {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                let (mut reader, mut writer) = stream.split();
+                let sending = async {
+                    writer.write_all(&content).await.unwrap();
+                    writer.shutdown().await.unwrap();
+                };
+                let mut received = Vec::new();
+                let ((), _) = tokio::join!(sending, reader.read_to_end(&mut received));
+                assert!(received == content);
+            }));
+        }
+        for transfer in transfers {
+            transfer.await.unwrap();
+        }
+        assert_eq!(forward.stats().opened, 8);
+        stage.until(|stats| stats.closed == 8).await;
+
+        // Without a tunnel, the connection is reset.
+        let local = LOOPBACK.parse().unwrap();
+        let inside = "10.0.0.1:443".parse().unwrap();
+        let forward = LocalTcpForward::bind(local, stage.client(), inside, limits).await;
+        let forward = Arc::new(forward.unwrap());
+        let running = Arc::clone(&forward);
+        tokio::spawn(async move { running.run().await });
+        let address = forward.local_addr().unwrap();
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let error = stream.read(&mut [0; 1]).await.unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+        assert_eq!(forward.stats().failed, 1);
     })
     .await;
 }

@@ -6,8 +6,12 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use proptest::prelude::*;
+use swiftwater_tunnel::client::socks::message::{
+    Address, Command, Greeting, MessageError, Reply, SocksRequest, UdpMessage,
+};
 use swiftwater_tunnel::context::{self, ContextId};
 use swiftwater_tunnel::policy::{Ports, Prefix, Reserved, TargetPolicy, reserved};
+use swiftwater_tunnel::proxy_status::{ProxyError, refused};
 use swiftwater_tunnel::target::{Target, TargetError, Template, TemplateError};
 use swiftwater_wire::VarInt;
 
@@ -198,7 +202,95 @@ fn text_of_prefixes() {
     }
 }
 
+#[test]
+fn errors_in_proxy_status() {
+    let field = refused(ProxyError::ConnectionRefused, "nobody \"listens\"").unwrap();
+    let text = field.to_str().unwrap();
+    assert_eq!(
+        ProxyError::in_field(text),
+        Some(ProxyError::ConnectionRefused)
+    );
+    // The proxy that is nearest to the target is the first (RFC 9209, section 2).
+    for (text, error) in [
+        (
+            "a;error=dns_error, b;error=http_request_denied",
+            Some(ProxyError::DnsError),
+        ),
+        (
+            "a;next-hop=x, \"b c\";error=dns_timeout;rcode=\"NXDOMAIN\"",
+            Some(ProxyError::DnsTimeout),
+        ),
+        ("a;error=of_the_future", None),
+        ("a;error=\"dns_error\"", None),
+        ("a", None),
+        ("(a b);error=dns_error", None),
+        ("a;;", None),
+        ("", None),
+    ] {
+        assert_eq!(ProxyError::in_field(text), error, "{text}");
+    }
+}
+
+#[test]
+fn messages_of_socks() {
+    let mut bytes = &[5, 2, 2, 0, 5, 1, 0, 3, 1, b'a', 1, 187, b'x'][..];
+    let greeting = Greeting::decode(&mut bytes).unwrap();
+    assert_eq!(greeting.answer(), [5, 0]);
+    let request = SocksRequest::decode(&mut bytes).unwrap();
+    assert_eq!(request.command, Command::Connect);
+    assert_eq!(request.address.target(), Ok("a:443".parse().unwrap()));
+    assert_eq!(bytes, b"x");
+    assert_eq!(
+        Reply::HostUnreachable.encode("[::1]:258".parse().unwrap()),
+        [&[5, 4, 0, 4][..], &[0; 15], &[1, 1, 2]].concat()
+    );
+    let name = Address::Name("ä".into(), 443);
+    assert_eq!(name.target(), Err(MessageError::Name));
+}
+
+/// A host and a port as SOCKS has them.
+fn address() -> impl Strategy<Value = Address> {
+    let ip = any::<(IpAddr, u16)>().prop_map(|address| Address::Ip(address.into()));
+    let name = (prop::collection::vec(any::<u8>(), 0..=255), any::<u16>());
+    prop_oneof![ip, name.prop_map(|(name, port)| Address::Name(name, port))]
+}
+
 proptest! {
+    #[test]
+    fn datagrams_of_socks_decode_to_what_was_encoded(
+        address in address(),
+        fragment: u8,
+        payload in prop::collection::vec(any::<u8>(), 0..2000),
+    ) {
+        let message = UdpMessage { fragment, address, payload: &payload };
+        let encoded = message.encode();
+        prop_assert_eq!(UdpMessage::decode(&encoded), Ok(message));
+    }
+
+    #[test]
+    fn requests_of_socks_come_in_any_pieces(address in address(), command: u8, rest: [u8; 3]) {
+        let datagram = UdpMessage { fragment: 0, address: address.clone(), payload: &rest }.encode();
+        let bytes = [&[5, command, 0], &datagram[3..]].concat();
+        let len = bytes.len() - rest.len();
+        for cut in 0..len {
+            let decoded = SocksRequest::decode(&mut &bytes[..cut]);
+            prop_assert_eq!(decoded, Err(MessageError::Incomplete));
+        }
+        let mut left = &bytes[..];
+        prop_assert_eq!(SocksRequest::decode(&mut left).unwrap().address, address);
+        prop_assert_eq!(left, rest);
+    }
+
+    #[test]
+    fn any_bytes_are_no_panic_in_socks(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let mut left = &bytes[..];
+        if Greeting::decode(&mut left).is_ok() {
+            prop_assert!(left.len() < bytes.len());
+        }
+        let _ = SocksRequest::decode(&mut left).map(|request| request.address.target());
+        let _ = UdpMessage::decode(&bytes);
+    }
+
     #[test]
     fn datagrams_decode_to_what_was_encoded(number in 0_u64..1 << 62, payload: Vec<u8>) {
         let context = ContextId::new(VarInt::new(number).unwrap());

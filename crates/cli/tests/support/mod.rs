@@ -105,9 +105,25 @@ impl Running {
         self.child.id()
     }
 
+    /// Asks it politely to end and returns the next line of output, which must be its last words.
+    #[cfg(unix)]
+    pub(crate) fn ended(mut self) -> Value {
+        self.ask_to_end();
+        let ended = self.next();
+        assert_eq!(ended["event"], "ended");
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        ended
+    }
+
     /// Asks it politely to end and returns the exit code.
     #[cfg(unix)]
     pub(crate) fn interrupt(mut self) -> Option<i32> {
+        self.ask_to_end();
+        self.child.wait().unwrap().code()
+    }
+
+    #[cfg(unix)]
+    fn ask_to_end(&self) {
         let pid = self.child.id().to_string();
         assert!(
             Command::new("kill")
@@ -116,7 +132,6 @@ impl Running {
                 .unwrap()
                 .success()
         );
-        self.child.wait().unwrap().code()
     }
 }
 

@@ -1,13 +1,15 @@
 //! Errors of tunnels at the client.
 
+use std::io;
 use std::sync::Arc;
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use swiftwater_http::h3::{BodyError, DatagramError, SendError};
 use swiftwater_http::udp::ClientError;
 use swiftwater_http::web::body::BoxError;
 use thiserror::Error;
 
+use crate::proxy_status::{PROXY_STATUS, ProxyError};
 use crate::target::TemplateError;
 
 /// The proxy can't be reached.
@@ -31,6 +33,12 @@ pub enum OpenError {
     /// The request failed.
     #[error("the proxy did not answer: {0}")]
     Client(#[from] ClientError),
+    /// The request over HTTP/2 or HTTP/1.1 failed.
+    #[error("the proxy did not answer: {0}")]
+    Http(#[from] hyper::Error),
+    /// The proxy has no extended CONNECT over HTTP/2 (RFC 8441), which UDP needs.
+    #[error("the proxy takes no requests for UDP over HTTP/2")]
+    NoExtendedConnect,
     /// The proxy refused.
     #[error("the proxy refused with {status}{}", reason(proxy_status.as_deref()))]
     Refused {
@@ -59,6 +67,38 @@ pub enum EndpointConnectError {
     Connection(#[from] swiftwater_net::quic::ConnectionError),
 }
 
+impl OpenError {
+    /// The type of error in the Proxy-Status field of a refusal, if it is a known one.
+    pub fn proxy_error(&self) -> Option<ProxyError> {
+        match self {
+            Self::Refused { proxy_status, .. } => ProxyError::in_field(proxy_status.as_deref()?),
+            _ => None,
+        }
+    }
+}
+
+/// The Proxy-Status field of an answer that agrees, or the refusal.
+pub(super) fn check_answer(
+    accepts: bool,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Result<Option<String>, OpenError> {
+    let proxy_status = proxy_status_of(headers);
+    if accepts {
+        return Ok(proxy_status);
+    }
+    Err(OpenError::Refused {
+        status,
+        proxy_status,
+    })
+}
+
+/// The Proxy-Status field of an answer.
+pub(super) fn proxy_status_of(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(PROXY_STATUS)?;
+    Some(value.to_str().ok()?.to_owned())
+}
+
 fn reason(proxy_status: Option<&str>) -> String {
     proxy_status.map_or_else(String::new, |status| format!(" ({status})"))
 }
@@ -79,6 +119,12 @@ pub enum TunnelError {
     /// The capsule was not sent.
     #[error("the datagram was not sent: {0}")]
     Capsule(#[from] SendError),
+    /// The stream over TCP broke.
+    #[error("the tunnel broke: {0}")]
+    Stream(Arc<io::Error>),
+    /// The queue of datagrams over TCP is full, and the datagram was dropped.
+    #[error("the datagram was not sent: the connection to the proxy is too slow")]
+    Full,
     /// The proxy sent content that ends within a capsule.
     #[error("the proxy sent an incomplete capsule")]
     Malformed,

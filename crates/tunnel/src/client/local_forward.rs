@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,15 +11,11 @@ use tokio::net::UdpSocket;
 use tokio::select;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
 
-use super::error::OpenError;
+use super::datagram_relay::{DatagramRelay, ForwardCounters, ForwardStats, WAITING};
 use super::tunnel_client::TunnelClient;
 use crate::MAX_UDP_PAYLOAD;
 use crate::target::Target;
-
-/// Datagrams of one peer that wait for the tunnel; more are dropped, as by a full socket.
-const WAITING: usize = 256;
 
 /// Peers at once; datagrams of further ones are dropped.
 const MAX_PEERS: usize = 1024;
@@ -32,32 +27,7 @@ pub struct LocalForward {
     client: TunnelClient,
     target: Target,
     idle_timeout: Duration,
-    counters: Arc<Counters>,
-}
-
-/// What a forward has done.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct ForwardStats {
-    /// Tunnels opened.
-    pub opened: u64,
-    /// Tunnels that the proxy refused, or that could not be asked for.
-    pub failed: u64,
-    /// Datagrams to the target, and from it.
-    pub sent: u64,
-    /// Datagrams from the target.
-    pub received: u64,
-    /// Datagrams that did not fit, or came faster than the tunnel carries them.
-    pub dropped: u64,
-}
-
-#[derive(Debug, Default)]
-struct Counters {
-    opened: AtomicU64,
-    failed: AtomicU64,
-    sent: AtomicU64,
-    received: AtomicU64,
-    dropped: AtomicU64,
+    counters: Arc<ForwardCounters>,
 }
 
 impl LocalForward {
@@ -85,14 +55,7 @@ impl LocalForward {
 
     /// Counters so far.
     pub fn stats(&self) -> ForwardStats {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        ForwardStats {
-            opened: get(&self.counters.opened),
-            failed: get(&self.counters.failed),
-            sent: get(&self.counters.sent),
-            received: get(&self.counters.received),
-            dropped: get(&self.counters.dropped),
-        }
+        self.counters.stats()
     }
 
     /// Forwards until the future is dropped, or the socket fails.
@@ -114,14 +77,18 @@ impl LocalForward {
                         continue;
                     };
                     if peers.len() >= MAX_PEERS {
-                        add(&self.counters.dropped);
+                        self.counters.on_drop();
                         continue;
                     }
                     let (to_tunnel, payloads) = mpsc::channel(WAITING);
                     // It has room for one.
                     let _ = to_tunnel.try_send(payload);
                     peers.insert(peer, to_tunnel);
-                    tunnels.spawn(self.tunnel(peer, payloads).run());
+                    let tunnel = self.tunnel(peer, payloads);
+                    tunnels.spawn(async move {
+                        tunnel.run().await;
+                        peer
+                    });
                 }
                 Some(ended) = tunnels.join_next() => {
                     // Unless the peer has another one since.
@@ -148,7 +115,7 @@ impl LocalForward {
         match to_tunnel.try_send(payload) {
             Ok(()) => None,
             Err(TrySendError::Full(_)) => {
-                add(&self.counters.dropped);
+                self.counters.on_drop();
                 None
             }
             // Its tunnel has ended at this moment.
@@ -156,78 +123,20 @@ impl LocalForward {
         }
     }
 
-    fn tunnel(&self, peer: SocketAddr, payloads: mpsc::Receiver<Bytes>) -> PeerTunnel {
-        PeerTunnel {
+    fn tunnel(
+        &self,
+        peer: SocketAddr,
+        payloads: mpsc::Receiver<Bytes>,
+    ) -> DatagramRelay<impl Fn(Bytes) -> Bytes + use<>> {
+        DatagramRelay {
             peer,
             payloads,
             socket: Arc::clone(&self.socket),
+            wrap: |payload| payload,
             client: self.client.clone(),
             target: self.target.clone(),
             idle_timeout: self.idle_timeout,
             counters: Arc::clone(&self.counters),
         }
     }
-}
-
-/// The tunnel of one peer.
-struct PeerTunnel {
-    peer: SocketAddr,
-    payloads: mpsc::Receiver<Bytes>,
-    socket: Arc<UdpSocket>,
-    client: TunnelClient,
-    target: Target,
-    idle_timeout: Duration,
-    counters: Arc<Counters>,
-}
-
-impl PeerTunnel {
-    async fn run(mut self) -> SocketAddr {
-        if let Err(error) = self.forward().await {
-            add(&self.counters.failed);
-            tracing::warn!(target = %self.target, %error, "no tunnel");
-        }
-        self.peer
-    }
-
-    async fn forward(&mut self) -> Result<(), OpenError> {
-        let opening = self.client.begin(&self.target).await?;
-        // What is known now goes ahead of the answer.
-        while let Ok(payload) = self.payloads.try_recv() {
-            add(&self.counters.sent);
-            opening.send(&payload);
-        }
-        let mut tunnel = opening.opened().await?;
-        add(&self.counters.opened);
-        let sender = tunnel.sender();
-        let mut last = Instant::now();
-        loop {
-            select! {
-                payload = self.payloads.recv() => {
-                    let Some(payload) = payload else { return Ok(()) };
-                    last = Instant::now();
-                    let sent = sender.send(&payload).await;
-                    add(if sent.is_ok() { &self.counters.sent } else { &self.counters.dropped });
-                }
-                received = tunnel.recv() => {
-                    let payload = match received {
-                        Ok(payload) => payload,
-                        Err(end) => {
-                            tracing::debug!(target = %self.target, %end, "tunnel ended");
-                            return Ok(());
-                        }
-                    };
-                    last = Instant::now();
-                    add(&self.counters.received);
-                    if self.socket.send_to(&payload, self.peer).await.is_err() {
-                        add(&self.counters.dropped);
-                    }
-                }
-                () = sleep_until(last + self.idle_timeout) => return Ok(()),
-            }
-        }
-    }
-}
-
-fn add(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
 }

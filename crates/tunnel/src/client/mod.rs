@@ -1,19 +1,40 @@
-//! The client: tunnels for UDP through a proxy, all over one connection to it.
+//! The client: tunnels for UDP and TCP through a proxy, all over one connection to it.
 //!
-//! - [`TunnelClient`]: opens tunnels, connects to the proxy when it needs to.
-//! - [`UdpTunnel`]: datagrams to and from one target.
-//! - [`LocalForward`]: a local UDP address whose peers each get a tunnel to the same target, for programs that
-//!   know nothing of proxies.
+//! - [`TunnelClient`]: opens tunnels, connects to the proxy when it needs to. [`Connect`] makes the connections,
+//!   [`HttpVersions`] says of which versions of HTTP; [`TcpConnection`]: one for HTTP/2 or HTTP/1.1.
+//! - [`UdpTunnel`]: datagrams to and from one target; [`TcpTunnel`]: a TCP connection to one.
 //! - [`TunnelEndpoint`]: QUIC connections of this program through the proxy.
+//! - For programs that know nothing of tunnels: [`LocalForward`], a local UDP address whose peers each get a tunnel to
+//!   the same target; [`LocalTcpForward`], the same for TCP.
+//! - For programs that know proxies: [`SocksServer`] (SOCKS 5, TCP and UDP), [`HttpConnectServer`] (HTTP/1.1 CONNECT).
 
+mod capsule_stream;
+mod counted;
+mod datagram_relay;
 pub mod endpoint;
 mod error;
+mod http_connect;
+mod link;
+mod listener;
 mod local_forward;
+mod local_tcp_forward;
+pub mod socks;
+mod tcp_connection;
+mod tcp_link;
+mod tcp_tunnel;
 mod tunnel_client;
 mod udp_tunnel;
 
+pub use datagram_relay::ForwardStats;
 pub use endpoint::{ProxyResolver, TunnelCarrier, TunnelEndpoint};
 pub use error::{ConnectError, EndpointConnectError, OpenError, TunnelError};
-pub use local_forward::{ForwardStats, LocalForward};
+pub use http_connect::HttpConnectServer;
+pub use link::HttpVersions;
+pub use listener::{ListenerLimits, ListenerStats};
+pub use local_forward::LocalForward;
+pub use local_tcp_forward::LocalTcpForward;
+pub use socks::SocksServer;
+pub use tcp_connection::{ConnectingTcp, TcpConnection};
+pub use tcp_tunnel::{ByteStream, TcpTunnel};
 pub use tunnel_client::{Connect, Connecting, TunnelClient};
 pub use udp_tunnel::{FromTunnel, OpeningTunnel, UdpSender, UdpTunnel};

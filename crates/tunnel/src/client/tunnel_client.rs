@@ -5,13 +5,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use http::header::PROXY_AUTHORIZATION;
-use http::{HeaderValue, Request};
+use http::{HeaderValue, Request, Version};
 use swiftwater_http::h3::ConnectProtocol;
 use swiftwater_http::udp::SendRequest;
 use swiftwater_http::web::body::BoxError;
 use tokio::sync::Mutex;
 
-use super::error::{ConnectError, OpenError};
+use super::error::{ConnectError, OpenError, check_answer, proxy_status_of};
+use super::link::{HttpVersions, Link};
+use super::tcp_connection::ConnectingTcp;
+use super::tcp_tunnel::TcpTunnel;
 use super::udp_tunnel::{OpeningTunnel, UdpTunnel};
 use crate::CONNECT_UDP;
 use crate::proxy::{CAPSULE_PROTOCOL, Token};
@@ -28,6 +31,16 @@ pub type Connecting<'a> = Pin<Box<dyn Future<Output = Result<SendRequest, BoxErr
 pub trait Connect: Send + Sync + 'static {
     /// A new connection with HTTP/3.
     fn connect(&self) -> Connecting<'_>;
+
+    /// Which versions of HTTP are used. Default: HTTP/3 alone.
+    fn versions(&self) -> HttpVersions {
+        HttpVersions::Http3
+    }
+
+    /// A new connection over TCP, for [`versions`](Self::versions) that need it.
+    fn connect_tcp(&self) -> ConnectingTcp<'_> {
+        Box::pin(async { Err("there is no way to the proxy over TCP".into()) })
+    }
 }
 
 /// A client of one proxy. Clones share the connection, which is replaced when it has ended.
@@ -41,7 +54,7 @@ struct Shared {
     credentials: Option<HeaderValue>,
     offer: Option<Agreement>,
     connector: Box<dyn Connect>,
-    connection: Mutex<Option<SendRequest>>,
+    link: Mutex<Option<Link>>,
 }
 
 impl TunnelClient {
@@ -80,7 +93,7 @@ impl TunnelClient {
                 credentials: token.and_then(Token::credentials),
                 offer,
                 connector: Box::new(connector),
-                connection: Mutex::default(),
+                link: Mutex::default(),
             }),
         }
     }
@@ -102,28 +115,82 @@ impl TunnelClient {
         if let Some(offer) = self.shared.offer.and_then(Agreement::field) {
             request.headers_mut().insert(TECC, offer);
         }
-        let connection = self.connection().await?;
+        let offer = self.shared.offer;
+        let connection = match self.link().await? {
+            Link::Http3(connection) => connection,
+            Link::Tcp(link) => {
+                // There is no repair over TCP, which has its own.
+                request.headers_mut().remove(TECC);
+                let client = self.clone();
+                return Ok(OpeningTunnel::over_tcp(async move {
+                    let answer = link.open_udp(&*client.shared.connector, request).await;
+                    client.noted(answer).await
+                }));
+            }
+        };
         let protocol = ConnectProtocol::new(CONNECT_UDP)
             .ok_or_else(|| ConnectError("connect-udp is no token".into()))?;
         let pending = connection.connect(protocol, request).await?;
-        Ok(OpeningTunnel::new(pending, self.shared.offer))
+        Ok(OpeningTunnel::new(pending, offer))
     }
 
-    /// The connection to the proxy: the one in use, or a new one.
-    pub async fn connection(&self) -> Result<SendRequest, ConnectError> {
-        let mut slot = self.shared.connection.lock().await;
-        if let Some(connection) = slot.as_ref().filter(|connection| !connection.is_closed()) {
-            return Ok(connection.clone());
+    /// Opens a tunnel to `target` for TCP (CONNECT), and waits for the proxy's answer.
+    pub async fn open_tcp(&self, target: &Target) -> Result<TcpTunnel, OpenError> {
+        let mut request = Request::connect(target.to_string()).body(())?;
+        if let Some(credentials) = &self.shared.credentials {
+            let headers = request.headers_mut();
+            headers.insert(PROXY_AUTHORIZATION, credentials.clone());
         }
-        let connected = self.shared.connector.connect().await;
-        let connection = connected.map_err(ConnectError)?;
-        *slot = Some(connection.clone());
-        Ok(connection)
+        let connection = match self.link().await? {
+            Link::Http3(connection) => connection,
+            Link::Tcp(link) => {
+                let answer = link.open_tcp(&*self.shared.connector, request).await;
+                let (head, stream) = self.noted(answer).await?;
+                return Ok(TcpTunnel::new(stream, proxy_status_of(&head.headers)));
+            }
+        };
+        let pending = connection.connect_host(request).await?;
+        let (head, content) = pending.response().await?.into_parts();
+        let proxy_status = check_answer(head.status.is_success(), head.status, &head.headers)?;
+        Ok(TcpTunnel::new(content.into_stream(), proxy_status))
     }
 
-    /// Closes the connection to the proxy, and all tunnels with it.
+    /// The connection of HTTP/3 to the proxy: the one in use, or a new one. Fails if another version is in use.
+    pub async fn connection(&self) -> Result<SendRequest, ConnectError> {
+        match self.link().await? {
+            Link::Http3(connection) => Ok(connection),
+            Link::Tcp(_) => Err(ConnectError("the one in use is not of HTTP/3".into())),
+        }
+    }
+
+    /// Connects to the proxy, unless there is a connection; returns its version of HTTP.
+    pub async fn connected(&self) -> Result<Version, ConnectError> {
+        Ok(self.link().await?.version())
+    }
+
+    /// The connection in use, or a new one.
+    async fn link(&self) -> Result<Link, ConnectError> {
+        let mut slot = self.shared.link.lock().await;
+        if let Some(link) = slot.as_ref().filter(|link| !link.is_closed()) {
+            return Ok(link.clone());
+        }
+        let link = Link::open(&*self.shared.connector).await;
+        let link = link.map_err(ConnectError)?;
+        *slot = Some(link.clone());
+        Ok(link)
+    }
+
+    /// The same answer; if there was no connection for it, the next tunnel tries all versions again.
+    async fn noted<T>(&self, answer: Result<T, OpenError>) -> Result<T, OpenError> {
+        if matches!(answer, Err(OpenError::Connect(_))) {
+            *self.shared.link.lock().await = None;
+        }
+        answer
+    }
+
+    /// Closes the connection to the proxy, and all tunnels with it; over TCP, tunnels go on until they are dropped.
     pub async fn close(&self) {
-        if let Some(connection) = self.shared.connection.lock().await.take() {
+        if let Some(Link::Http3(connection)) = self.shared.link.lock().await.take() {
             connection.close();
         }
     }

@@ -1,84 +1,128 @@
 //! A tunnel at the client.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::response;
 use swiftwater_http::h3::DatagramError;
 use swiftwater_http::h3::capsule::{Capsule, CapsuleReader, capsule_type};
-use swiftwater_http::udp::connect::{HttpDatagrams, PendingConnect, RecvContent, SendContent};
+use swiftwater_http::udp::connect::{
+    DatagramsEnded, HttpDatagrams, PendingConnect, RecvContent, SendContent,
+};
 use swiftwater_net::quic::SendDatagramError;
 use tokio::sync::Mutex;
 
-use super::error::{OpenError, TunnelError};
+use super::capsule_stream::{self, CapsuleQueue, CapsuleReceiver, CapsuleSender};
+use super::error::{OpenError, TunnelError, check_answer, proxy_status_of};
+use super::tcp_link::UpgradedStream;
 use crate::MAX_UDP_PAYLOAD;
 use crate::context::{self, ContextId};
-use crate::proxy_status::PROXY_STATUS;
 use crate::tecc::{Agreement, TECC, data};
 
 /// A tunnel that the proxy has not answered yet. Dropping it cancels the request.
-#[derive(Debug)]
 pub struct OpeningTunnel {
-    pending: PendingConnect,
+    pending: Pending,
     offer: Option<Agreement>,
+}
+
+/// The answer of a proxy over TCP: the fields, and the stream of capsules.
+type TcpAnswer = Result<(response::Parts, UpgradedStream), OpenError>;
+
+enum Pending {
+    Http3(PendingConnect),
+    Tcp {
+        answer: Pin<Box<dyn Future<Output = TcpAnswer> + Send>>,
+        sender: CapsuleSender,
+        queue: CapsuleQueue,
+    },
 }
 
 impl OpeningTunnel {
     pub(super) fn new(pending: PendingConnect, offer: Option<Agreement>) -> Self {
+        let pending = Pending::Http3(pending);
         Self { pending, offer }
     }
 
-    /// Sends a UDP payload before the proxy's answer; without datagrams below HTTP, or if it does not fit, it is
-    /// dropped.
+    /// A tunnel over HTTP/2 or HTTP/1.1.
+    pub(super) fn over_tcp(answer: impl Future<Output = TcpAnswer> + Send + 'static) -> Self {
+        let (sender, queue) = capsule_stream::queue();
+        let pending = Pending::Tcp {
+            answer: Box::pin(answer),
+            sender,
+            queue,
+        };
+        let offer = None;
+        Self { pending, offer }
+    }
+
+    /// Sends a UDP payload before the proxy's answer, over TCP right after it; if it does not fit, it is dropped.
     pub fn send(&self, payload: &[u8]) {
         let datagram = context::encode(ContextId::UDP, payload);
         // As UDP does: the sender of the payload has no guarantee.
-        let _ = self.pending.datagrams().try_send(&datagram);
+        match &self.pending {
+            Pending::Http3(pending) => drop(pending.datagrams().try_send(&datagram)),
+            Pending::Tcp { sender, .. } => drop(sender.try_send(datagram)),
+        }
     }
 
     /// Waits for the proxy's answer.
     pub async fn opened(self) -> Result<UdpTunnel, OpenError> {
-        let datagrams = self.pending.datagrams().clone();
-        let (head, content) = self.pending.response().await?.into_parts();
-        if !head.status.is_success() {
-            return Err(OpenError::Refused {
-                status: head.status,
-                proxy_status: text(&head.headers),
-            });
-        }
+        let pending = match self.pending {
+            Pending::Http3(pending) => pending,
+            Pending::Tcp {
+                answer,
+                sender,
+                queue,
+            } => {
+                let (head, stream) = answer.await?;
+                let content = Content::Stream(queue.begin(stream));
+                let sender = UdpSender(Way::Capsules(sender));
+                return Ok(UdpTunnel {
+                    sender,
+                    datagrams: None,
+                    content,
+                    capsules: capsules(),
+                    waiting: VecDeque::new(),
+                    agreement: None,
+                    proxy_status: proxy_status_of(&head.headers),
+                });
+            }
+        };
+        let datagrams = pending.datagrams().clone();
+        let (head, content) = pending.response().await?.into_parts();
+        let proxy_status = check_answer(head.status.is_success(), head.status, &head.headers)?;
         let agreement = head.headers.get(TECC).and_then(Agreement::parse);
         // What was not offered is no agreement.
         let agreement = agreement.zip(self.offer);
         let agreement = agreement.filter(|(agreement, offer)| agreement.answers(*offer));
         let agreement = agreement.map(|(agreement, _)| agreement);
-        let sender = UdpSender {
+        let sender = UdpSender(Way::Http3 {
             datagrams: datagrams.clone(),
             content: Arc::new(Mutex::new(content.send)),
-        };
+        });
         Ok(UdpTunnel {
             sender,
-            datagrams,
-            content: content.receive,
-            capsules: CapsuleReader::new((8 + MAX_UDP_PAYLOAD) as u64),
+            datagrams: Some(datagrams),
+            content: Content::Http3(content.receive),
+            capsules: capsules(),
             waiting: VecDeque::new(),
             agreement,
-            proxy_status: text(&head.headers),
+            proxy_status,
         })
     }
-}
-
-fn text(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(PROXY_STATUS)?;
-    Some(value.to_str().ok()?.to_owned())
 }
 
 /// Datagrams to and from one target. The tunnel ends when it and its senders are dropped.
 #[derive(Debug)]
 pub struct UdpTunnel {
     sender: UdpSender,
-    datagrams: HttpDatagrams,
-    content: RecvContent,
+    /// `None` over TCP, where all are capsules.
+    datagrams: Option<HttpDatagrams>,
+    content: Content,
     capsules: CapsuleReader,
     /// Received in capsules, not read yet.
     waiting: VecDeque<FromTunnel>,
@@ -105,39 +149,88 @@ pub enum FromTunnel {
 
 /// Sends into a tunnel. Clones share it.
 #[derive(Clone, Debug)]
-pub struct UdpSender {
-    datagrams: HttpDatagrams,
-    content: Arc<Mutex<SendContent>>,
+pub struct UdpSender(Way);
+
+#[derive(Clone, Debug)]
+enum Way {
+    Http3 {
+        datagrams: HttpDatagrams,
+        content: Arc<Mutex<SendContent>>,
+    },
+    Capsules(CapsuleSender),
+}
+
+/// What the proxy sends besides datagrams.
+enum Content {
+    Http3(RecvContent),
+    Stream(CapsuleReceiver),
+}
+
+impl Content {
+    /// The next bytes; `None` at the end. Dropping the future loses nothing.
+    async fn read(&mut self) -> Result<Option<Bytes>, TunnelError> {
+        match self {
+            Self::Http3(content) => Ok(content.read().await?),
+            Self::Stream(stream) => {
+                let chunk = stream.chunk().await;
+                chunk.map_err(|error| TunnelError::Stream(Arc::new(error)))
+            }
+        }
+    }
+}
+
+/// Reads datagrams in capsules.
+fn capsules() -> CapsuleReader {
+    CapsuleReader::new((8 + MAX_UDP_PAYLOAD) as u64)
+}
+
+async fn next_datagram(datagrams: Option<&HttpDatagrams>) -> Result<Bytes, DatagramsEnded> {
+    match datagrams {
+        Some(datagrams) => datagrams.recv().await,
+        None => std::future::pending().await,
+    }
 }
 
 impl UdpSender {
     /// Sends a UDP payload to the target, unreliably; waits while the queue to the proxy is full. If the
-    /// connection has no datagrams, the payload leaves in a capsule.
+    /// connection has no datagrams, the payload leaves in a capsule. Over HTTP/2 and HTTP/1.1 it is dropped if the
+    /// queue is full ([`TunnelError::Full`]), and after 300 ms in it.
     pub async fn send(&self, payload: &[u8]) -> Result<(), TunnelError> {
         let datagram = context::encode(ContextId::UDP, payload);
-        if self.datagrams.max_size().is_some() {
-            return Ok(self.datagrams.send(&datagram).await?);
+        let (datagrams, content) = match &self.0 {
+            Way::Http3 { datagrams, content } => (datagrams, content),
+            Way::Capsules(sender) => return sender.try_send(datagram),
+        };
+        if datagrams.max_size().is_some() {
+            return Ok(datagrams.send(&datagram).await?);
         }
         let mut capsule = Vec::with_capacity(datagram.len() + 8);
         Capsule::datagram(datagram.into()).encode(&mut capsule);
-        let mut content = self.content.lock().await;
+        let mut content = content.lock().await;
         Ok(content.write(capsule.into()).await?)
     }
 
-    /// Sends a UDP payload to the target, unreliably, or fails at once if the queue to the proxy is full. If the
-    /// connection has no datagrams, it always fails so.
+    /// Sends a UDP payload to the target, unreliably, or fails at once if the queue to the proxy is full. If a
+    /// connection with HTTP/3 has no datagrams, it always fails so.
     pub fn try_send(&self, payload: &[u8]) -> Result<(), TunnelError> {
-        if self.datagrams.max_size().is_none() {
-            return Err(DatagramError::Transport(SendDatagramError::Blocked).into());
-        }
         let datagram = context::encode(ContextId::UDP, payload);
-        Ok(self.datagrams.try_send(&datagram)?)
+        match &self.0 {
+            Way::Capsules(sender) => sender.try_send(datagram),
+            Way::Http3 { datagrams, .. } if datagrams.max_size().is_none() => {
+                Err(DatagramError::Transport(SendDatagramError::Blocked).into())
+            }
+            Way::Http3 { datagrams, .. } => Ok(datagrams.try_send(&datagram)?),
+        }
     }
 
     /// The largest UDP payload that fits at present, bytes; it grows while the connection to the proxy finds out
     /// what its path carries.
     pub fn max_payload(&self) -> usize {
-        self.datagrams.max_size().map_or(MAX_UDP_PAYLOAD, |size| {
+        let size = match &self.0 {
+            Way::Http3 { datagrams, .. } => datagrams.max_size(),
+            Way::Capsules(_) => None,
+        };
+        size.map_or(MAX_UDP_PAYLOAD, |size| {
             size.saturating_sub(ContextId::UDP.size())
         })
     }
@@ -187,7 +280,7 @@ impl UdpTunnel {
             }
             tokio::select! {
                 biased;
-                datagram = self.datagrams.recv() => match datagram {
+                datagram = next_datagram(self.datagrams.as_ref()) => match datagram {
                     Ok(datagram) => {
                         if let Some(next) = self.content_of(datagram) {
                             return Ok(next);
@@ -238,8 +331,25 @@ impl UdpTunnel {
             match self.content.read().await {
                 Ok(Some(_)) => {}
                 Ok(None) => return TunnelError::Ended,
-                Err(error) => return error.into(),
+                Err(error) => return error,
             }
         }
+    }
+}
+
+impl fmt::Debug for OpeningTunnel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpeningTunnel")
+            .field("offer", &self.offer)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http3(_) => "Http3",
+            Self::Stream(_) => "Stream",
+        })
     }
 }

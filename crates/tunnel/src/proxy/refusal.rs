@@ -49,6 +49,9 @@ impl Refusal {
             Self::Unauthenticated => StatusCode::PROXY_AUTHENTICATION_REQUIRED,
             Self::Denied(_) => StatusCode::FORBIDDEN,
             Self::SlowResolution => StatusCode::GATEWAY_TIMEOUT,
+            Self::Socket(error) if error.kind() == io::ErrorKind::TimedOut => {
+                StatusCode::GATEWAY_TIMEOUT
+            }
             Self::Resolution(_) | Self::NoAddress | Self::Socket(_) => StatusCode::BAD_GATEWAY,
             Self::Full => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooMany => StatusCode::TOO_MANY_REQUESTS,
@@ -67,8 +70,12 @@ impl Refusal {
             Self::SlowResolution => ProxyError::DnsTimeout,
             Self::Resolution(_) | Self::NoAddress => ProxyError::DnsError,
             Self::Full | Self::TooMany => ProxyError::ConnectionLimitReached,
-            Self::Socket(error) if is_own(error) => ProxyError::ProxyInternalError,
-            Self::Socket(_) => ProxyError::DestinationUnavailable,
+            Self::Socket(error) => match error.kind() {
+                io::ErrorKind::ConnectionRefused => ProxyError::ConnectionRefused,
+                io::ErrorKind::TimedOut => ProxyError::ConnectionTimeout,
+                _ if is_own(error) => ProxyError::ProxyInternalError,
+                _ => ProxyError::DestinationUnavailable,
+            },
         })
     }
 
@@ -106,7 +113,6 @@ fn is_own(error: &io::Error) -> bool {
         error.kind(),
         ErrorKind::NetworkUnreachable
             | ErrorKind::HostUnreachable
-            | ErrorKind::ConnectionRefused
             | ErrorKind::AddrNotAvailable
             | ErrorKind::PermissionDenied
             | ErrorKind::InvalidInput

@@ -35,8 +35,12 @@ pub(super) async fn connect(
     Err(failure)
 }
 
-/// Forwards in both directions until both ends have finished, or one has failed.
+/// Forwards in both directions until both ends have finished, or one has failed. Then the target does not see an
+/// orderly end, but a reset (RFC 9114, section 4.4).
 pub(super) async fn forward(mut client: UpgradedStream, mut target: TcpStream) -> io::Result<()> {
     let forwarded = copy_bidirectional(&mut client, &mut target).await;
+    if forwarded.is_err() {
+        let _ = SockRef::from(&target).set_linger(Some(Duration::ZERO));
+    }
     forwarded.map(drop)
 }

@@ -26,7 +26,9 @@ use swiftwater_tunnel::proxy::{
     Access, ProxyConfig, ProxyStats, Resolve, Resolving, Token, TunnelProxy,
 };
 use swiftwater_tunnel::target::{Target, Template};
-use tokio::net::UdpSocket;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::task::JoinHandle;
 use tower::service_fn;
 
 pub const NAME: &str = "localhost";
@@ -183,6 +185,17 @@ impl Connect for Connector {
     }
 }
 
+/// A client of a proxy that can't be reached.
+pub fn no_proxy() -> TunnelClient {
+    struct Nowhere;
+    impl Connect for Nowhere {
+        fn connect(&self) -> Connecting<'_> {
+            Box::pin(async { Err("nobody answers".into()) })
+        }
+    }
+    TunnelClient::new(Template::new(NAME).unwrap(), None, Nowhere)
+}
+
 /// A target that sends everything back.
 pub async fn echo() -> Target {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -229,4 +242,41 @@ pub fn origin(content: Bytes, transport: TransportConfig) -> (Endpoint, ClientCo
         transport: Arc::default(),
     };
     (endpoint, config)
+}
+
+/// A target for TCP that serves one connection, and the result.
+pub async fn tcp_target<T, F>(
+    serve: impl FnOnce(TcpStream) -> F + Send + 'static,
+) -> (Target, JoinHandle<T>)
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let served = tokio::spawn(async move { serve(listener.accept().await.unwrap().0).await });
+    (target(address), served)
+}
+
+/// A target for TCP that sends everything back, on any number of connections.
+pub async fn tcp_echo() -> Target {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut reader, mut writer) = stream.split();
+                tokio::io::copy(&mut reader, &mut writer).await?;
+                writer.shutdown().await
+            });
+        }
+    });
+    target(address)
+}
+
+/// Bytes that differ from place to place.
+pub fn content(len: u32) -> Vec<u8> {
+    (0..len)
+        .map(|n| (n.wrapping_mul(7919) >> 5) as u8)
+        .collect()
 }

@@ -1,12 +1,13 @@
 //! The flags of `tunnel`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use swiftwater_tunnel::target::Template;
 
-use super::forward::Forward;
+use super::forward::{Forward, local_address};
 use crate::cli::TrustArgs;
 use crate::commands::serve::args::ServeArgs;
 use crate::duration::parse_positive_duration;
@@ -30,7 +31,7 @@ pub enum TunnelCommand {
         after_long_help = SERVE_EXAMPLES
     )]
     Serve(Box<ServeArgs>),
-    /// Lead local UDP addresses through a proxy
+    /// Lead local addresses through a proxy: forwards of UDP and TCP, SOCKS 5, HTTP CONNECT
     Connect(Box<ConnectArgs>),
 }
 
@@ -57,14 +58,20 @@ fn hide_content(arg: clap::Arg) -> clap::Arg {
 
 /// `tunnel connect`.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(
+    group(ArgGroup::new("local-ends").args(["forwards", "socks", "http"]).required(true).multiple(true)),
+    after_help = "\
 Examples:
   swiftwater tunnel connect proxy.example -L 8443:server.example:443 --token-file token.txt
+  swiftwater tunnel connect proxy.example -L tcp:2222:server.example:22 --token-file token.txt
+  swiftwater tunnel connect proxy.example --socks 1080 --http 8080 --token-file token.txt
   swiftwater tunnel connect 127.0.0.1:4433 -L 5353:127.0.0.1:53 -L 8443:[2001:db8::1]:443 --insecure
   swiftwater tunnel connect 'https://proxy.example/masque{?target_host,target_port}' -L 8443:server.example:443
 
-Each peer of a local address gets a tunnel of its own. The proxy resolves the names of targets. Ctrl-C ends all
-tunnels and prints what passed.")]
+Programs then use the local addresses: curl --socks5-hostname 127.0.0.1:1080 URL, curl --proxy 127.0.0.1:8080 URL.
+Each peer and each connection of a local address gets a tunnel of its own. The proxy resolves the names of targets.
+Ctrl-C ends all tunnels and prints what passed."
+)]
 pub struct ConnectArgs {
     /// The proxy.
     #[arg(
@@ -79,21 +86,36 @@ pub struct ConnectArgs {
         short = 'L',
         long = "local",
         value_name = "FORWARD",
-        required = true,
-        help = "Local address that leads to a target: [ADDRESS:]PORT:HOST:PORT; repeatable"
+        help = "Local address that leads to a target: [udp:|tcp:][ADDRESS:]PORT:HOST:PORT, UDP by default; repeatable"
     )]
     pub forwards: Vec<Forward>,
+
+    /// Serve SOCKS 5 at this local address, for TCP and UDP to any target; repeatable
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = local_address)]
+    pub socks: Vec<SocketAddr>,
+
+    /// Serve HTTP CONNECT at this local address, for TCP to any target; repeatable
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = local_address)]
+    pub http: Vec<SocketAddr>,
+
+    /// Permit --socks and --http at addresses that other machines reach: who reaches them uses the proxy
+    #[arg(long)]
+    pub allow_remote_clients: bool,
+
+    /// Version of HTTP to the proxy: auto is HTTP/3, and HTTP/2 or HTTP/1.1 if that has no connection after 3 s
+    #[arg(long, value_name = "VERSION", value_enum, default_value_t)]
+    pub http_version: HttpVersion,
 
     /// File whose first line is the token for the proxy, or the name of the user and the token
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
     /// Ask the proxy to repair losses on its way to here: it keeps packets of QUIC until they are acknowledged, and
-    /// sends lost ones again
+    /// sends lost ones again. Over HTTP/3 only
     #[arg(long)]
     pub repair: bool,
 
-    /// End a tunnel without datagrams after this time
+    /// End a tunnel for UDP without datagrams after this time
     #[arg(long, value_name = "TIME", default_value = "2min", value_parser = parse_positive_duration)]
     pub idle_timeout: Duration,
 
@@ -108,6 +130,20 @@ pub struct ConnectArgs {
     /// Print one JSON object per event
     #[arg(long)]
     pub json: bool,
+}
+
+/// The version of HTTP to the proxy.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub enum HttpVersion {
+    /// HTTP/3, or what there is without UDP.
+    #[default]
+    Auto,
+    /// HTTP/3.
+    H3,
+    /// HTTP/2.
+    H2,
+    /// HTTP/1.1.
+    H1,
 }
 
 fn parse_template(text: &str) -> Result<Template, String> {

@@ -3,44 +3,30 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::Serialize;
-use swiftwater::Client;
-use swiftwater_http::h3;
-use swiftwater_http::udp::{ALPN_HTTP3, SendRequest};
-use swiftwater_tunnel::client::{Connect, Connecting, ForwardStats, LocalForward, TunnelClient};
+use swiftwater_tunnel::client::TunnelClient;
 use swiftwater_tunnel::proxy::Token;
-use swiftwater_tunnel::transport::for_client;
 use tokio::task::JoinSet;
 
 use super::args::ConnectArgs;
-use super::forward::Forward;
-use crate::commands::get::trust;
+use super::connector::Connector;
+use super::local_end::Asked;
+use super::report::End;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::files::read_limited;
-use crate::output;
 use crate::runtime::StopRequests;
-use crate::transport::{CloseReason, build_failure, client, connect, hang_up};
+use crate::transport::{CloseReason, hang_up};
 
 /// The largest file with a token, bytes.
 const MAX_TOKEN_FILE: u64 = 64 << 10;
 
 pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::new(Exit::Usage, error);
+    let asked = Asked::all(&args)?;
     let token = args.token_file.as_deref().map(read_token).transpose()?;
     let (host, port) = args.proxy.proxy().map_err(|error| usage(&error))?;
-    let quic = client(&trust(&args.trust)?, ALPN_HTTP3, &args.tuning)
-        .transport(|transport| {
-            for_client(transport);
-            transport.handshake_timeout = args.trust.connect_timeout;
-        })
-        .build()
-        .map_err(|error| build_failure(&error))?;
     let proxy = format!("{host}:{port}");
-    let connector = Connector {
-        client: quic.clone(),
-        host,
-        port,
-    };
+    let connector = Connector::new(&args, host, port)?;
+    let quic = connector.quic.clone();
     let mut stops = StopRequests::new()?;
     let (template, token) = (args.proxy.clone(), token.as_ref());
     let tunnels = if args.repair {
@@ -49,96 +35,43 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
         TunnelClient::new(template, token, connector)
     };
     // A proxy that can't be reached is better known now than at the first datagram.
-    tunnels
-        .connection()
-        .await
-        .map_err(|error| Failure::new(Exit::Connection, error))?;
-    let mut forwards = Vec::new();
-    for forward in &args.forwards {
-        forwards.push((forward, bind(forward, &tunnels, &args).await?));
+    let connected = tunnels.connected().await;
+    let version = connected.map_err(|error| Failure::new(Exit::Connection, error))?;
+    let mut ends = Vec::new();
+    for asked in asked {
+        let end = Arc::new(asked.bind(&tunnels, &args).await?);
+        let local = end.local_addr().map_err(Failure::from)?.to_string();
+        ends.push((asked, local, end));
     }
-    for (forward, bound) in &forwards {
-        let local = bound.local_addr().map_err(Failure::from)?.to_string();
-        let target = forward.target.to_string();
-        if args.json {
-            output::json(&Event::Listening {
-                local,
-                target,
-                proxy: &proxy,
-            })?;
-        } else {
-            output::line(&format!("UDP {local} leads to {target} through {proxy}"))?;
-        }
+    for (asked, local, _) in &ends {
+        described(asked, local, asked.target().as_deref()).listening(&proxy, version, args.json)?;
     }
     let mut running = JoinSet::new();
-    for (_, forward) in &forwards {
-        let forward = Arc::clone(forward);
-        running.spawn(async move { forward.run().await });
+    for (_, _, end) in &ends {
+        let end = Arc::clone(end);
+        running.spawn(async move { end.run().await });
     }
     let outcome = tokio::select! {
         Some(Ok(error)) = running.join_next() => Err(Failure::from(error).context("a local address")),
         stopped = stops.next() => stopped,
     };
     running.shutdown().await;
-    for (forward, bound) in &forwards {
-        let target = forward.target.to_string();
-        report(&target, &bound.stats(), args.json)?;
+    for (asked, local, end) in &ends {
+        let target = asked.target();
+        described(asked, local, target.as_deref()).ended(&end.stats(), args.json)?;
     }
     tunnels.close().await;
     hang_up(&quic, CloseReason::Done).await;
     outcome
 }
 
-async fn bind(
-    forward: &Forward,
-    tunnels: &TunnelClient,
-    args: &ConnectArgs,
-) -> Result<Arc<LocalForward>, Failure> {
-    let target = forward.target.clone();
-    let bound = LocalForward::bind(forward.local, tunnels.clone(), target, args.idle_timeout);
-    bound.await.map(Arc::new).map_err(|error| {
-        let (local, why) = (forward.local, plain_io_error(&error));
-        Failure::new(
-            Exit::Listen,
-            format_args!("cannot listen on UDP {local}: {why}"),
-        )
-    })
-}
-
-/// What is printed with `--json`.
-#[derive(Serialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-enum Event<'a> {
-    Listening {
-        local: String,
-        target: String,
-        proxy: &'a str,
-    },
-    Ended {
-        target: &'a str,
-        tunnels: u64,
-        failed: u64,
-        datagrams_sent: u64,
-        datagrams_received: u64,
-        datagrams_dropped: u64,
-    },
-}
-
-fn report(target: &str, stats: &ForwardStats, json: bool) -> Result<(), Failure> {
-    if json {
-        return output::json(&Event::Ended {
-            target,
-            tunnels: stats.opened,
-            failed: stats.failed,
-            datagrams_sent: stats.sent,
-            datagrams_received: stats.received,
-            datagrams_dropped: stats.dropped,
-        });
+fn described<'a>(asked: &Asked<'_>, local: &'a str, target: Option<&'a str>) -> End<'a> {
+    let kind = asked.kind();
+    End {
+        kind,
+        local,
+        target,
     }
-    output::line(&format!(
-        "{target}: {} tunnels ({} failed), {} datagrams sent, {} received, {} dropped",
-        stats.opened, stats.failed, stats.sent, stats.received, stats.dropped
-    ))
 }
 
 /// The token in the first line of a file, which may follow the name of the user.
@@ -155,21 +88,4 @@ fn read_token(file: &Path) -> Result<Token, Failure> {
     let line = text.lines().next().unwrap_or_default().trim();
     let (user, secret) = line.split_once(char::is_whitespace).unwrap_or(("", line));
     Token::new(user, secret.trim_start()).map_err(|error| failure(error.to_string()))
-}
-
-/// Connects to the proxy.
-struct Connector {
-    client: Client,
-    host: String,
-    port: u16,
-}
-
-impl Connect for Connector {
-    fn connect(&self) -> Connecting<'_> {
-        Box::pin(async move {
-            let connected = connect(&self.client, &self.host, self.port).await;
-            let connection = connected.map_err(|failure| failure.to_string())?;
-            Ok(SendRequest::new(connection, h3::Config::default()))
-        })
-    }
 }

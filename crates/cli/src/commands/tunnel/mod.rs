@@ -1,11 +1,15 @@
 //! `tunnel`: a proxy for UDP and TCP, and local addresses that lead through one.
 //!
 //! - `tunnel serve` is [`super::serve`] with tunnels as the only content.
-//! - [`args`]: flags; [`forward`]: what `-L` says; `connect`: the client.
+//! - [`args`]: flags; [`forward`]: what `-L` says.
+//! - `connect`: the client; `connector`: its connections to the proxy; `local_end`: its local addresses; `report`: what it prints.
 
 pub mod args;
 mod connect;
+mod connector;
 pub mod forward;
+mod local_end;
+mod report;
 
 use self::args::{TunnelArgs, TunnelCommand};
 use super::serve;

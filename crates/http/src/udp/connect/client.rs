@@ -1,4 +1,4 @@
-//! Client side of extended CONNECT requests.
+//! Client side of CONNECT requests, extended and not.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,10 +22,28 @@ impl SendRequest {
         request: Request<()>,
     ) -> Result<PendingConnect, ClientError> {
         let (mut head, ()) = request.into_parts();
-        head.method = Method::CONNECT;
         head.extensions.insert(protocol);
         std::future::poll_fn(|cx| self.http3.poll_settings(cx)).await?;
-        let id = self.begin_connect(&head).await?;
+        Ok(self.begin_connect(head).await?)
+    }
+
+    /// Sends a CONNECT request (RFC 9114, section 4.4); the URI of `request` is the host and the port that the
+    /// server is to connect to, its method is ignored.
+    ///
+    /// Waits while the server's stream limit is reached; not for the response.
+    pub async fn connect_host(&self, request: Request<()>) -> Result<PendingConnect, ClientError> {
+        let (mut head, ()) = request.into_parts();
+        head.extensions.remove::<ConnectProtocol>();
+        Ok(self.begin_connect(head).await?)
+    }
+
+    async fn begin_connect(
+        &self,
+        mut head: http::request::Parts,
+    ) -> Result<PendingConnect, RequestError> {
+        head.method = Method::CONNECT;
+        let begun = self.begin_with(&head, false, |state, id| state.flows.begin(id));
+        let id = begun.await?;
         let exchange = Arc::new(Exchange::new(self.http3.clone(), id));
         Ok(PendingConnect {
             cancelled: Cancelled(Some(Arc::clone(&exchange))),
@@ -33,17 +51,9 @@ impl SendRequest {
             exchange,
         })
     }
-
-    async fn begin_connect(
-        &self,
-        head: &http::request::Parts,
-    ) -> Result<swiftwater_units::StreamId, RequestError> {
-        self.begin_with(head, false, |state, id| state.flows.begin(id))
-            .await
-    }
 }
 
-/// An extended CONNECT request without a response so far. Dropping it cancels the request.
+/// A CONNECT request without a response so far. Dropping it cancels the request.
 pub struct PendingConnect {
     exchange: Arc<Exchange>,
     datagrams: HttpDatagrams,
@@ -90,7 +100,7 @@ impl fmt::Debug for PendingConnect {
     }
 }
 
-/// The content of an extended CONNECT request and of its response: a stream of bytes in each direction.
+/// The content of a CONNECT request and of its response: a stream of bytes in each direction.
 #[derive(Debug)]
 pub struct ConnectContent {
     /// To the server.
@@ -99,11 +109,11 @@ pub struct ConnectContent {
     pub receive: RecvContent,
 }
 
-/// The content of an extended CONNECT request. If it is dropped before [`SendContent::finish`], the stream is
+/// The content of a CONNECT request. If it is dropped before [`SendContent::finish`], the stream is
 /// reset with H3_REQUEST_CANCELLED.
 pub struct SendContent {
-    exchange: Arc<Exchange>,
-    is_finished: bool,
+    pub(super) exchange: Arc<Exchange>,
+    pub(super) is_finished: bool,
 }
 
 impl SendContent {
@@ -135,11 +145,11 @@ impl fmt::Debug for SendContent {
     }
 }
 
-/// The content of the response to an extended CONNECT request. If it is dropped before the end, the server is
+/// The content of the response to a CONNECT request. If it is dropped before the end, the server is
 /// asked to stop.
 pub struct RecvContent {
-    exchange: Arc<Exchange>,
-    is_over: bool,
+    pub(super) exchange: Arc<Exchange>,
+    pub(super) is_over: bool,
 }
 
 impl RecvContent {

@@ -1,0 +1,135 @@
+//! What `tunnel connect` prints: when a local address listens, and when it ends.
+
+use http::Version;
+use serde::Serialize;
+use swiftwater_tunnel::client::ListenerStats;
+
+use crate::exit::Failure;
+use crate::output;
+
+/// One object of `--json`.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+enum Event<'a> {
+    Listening {
+        #[serde(flatten)]
+        end: &'a End<'a>,
+        proxy: &'a str,
+        http: &'a str,
+    },
+    Ended {
+        #[serde(flatten)]
+        end: &'a End<'a>,
+        tunnels: u64,
+        failed: u64,
+        #[serde(flatten)]
+        udp: Option<Udp>,
+        #[serde(flatten)]
+        tcp: Option<Tcp>,
+    },
+}
+
+/// A local address.
+#[derive(Serialize)]
+pub(super) struct End<'a> {
+    pub(super) kind: &'a str,
+    pub(super) local: &'a str,
+    /// Where it leads; `None` if its clients say that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) target: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Udp {
+    #[serde(rename = "datagrams_sent")]
+    sent: u64,
+    #[serde(rename = "datagrams_received")]
+    received: u64,
+    #[serde(rename = "datagrams_dropped")]
+    dropped: u64,
+}
+
+#[derive(Serialize)]
+struct Tcp {
+    bytes_sent: u64,
+    bytes_received: u64,
+    rejected: u64,
+}
+
+impl End<'_> {
+    fn has_udp(&self) -> bool {
+        matches!(self.kind, "udp" | "socks")
+    }
+
+    fn has_tcp(&self) -> bool {
+        self.kind != "udp"
+    }
+
+    pub(super) fn listening(
+        &self,
+        proxy: &str,
+        version: Version,
+        json: bool,
+    ) -> Result<(), Failure> {
+        let http = match version {
+            Version::HTTP_3 => "h3",
+            Version::HTTP_2 => "h2",
+            _ => "h1",
+        };
+        if json {
+            let end = self;
+            return output::json(&Event::Listening { end, proxy, http });
+        }
+        let proxy = format_args!("{proxy} ({http})");
+        let local = self.local;
+        output::line(&match (self.kind, self.target) {
+            (kind, Some(target)) => {
+                let protocol = kind.to_ascii_uppercase();
+                format!("{protocol} {local} leads to {target} through {proxy}")
+            }
+            ("socks", None) => format!("SOCKS 5 at {local} leads through {proxy}"),
+            (_, None) => format!("HTTP CONNECT at {local} leads through {proxy}"),
+        })
+    }
+
+    pub(super) fn ended(&self, stats: &ListenerStats, json: bool) -> Result<(), Failure> {
+        let udp = Udp {
+            sent: stats.udp.sent,
+            received: stats.udp.received,
+            dropped: stats.udp.dropped,
+        };
+        let tcp = Tcp {
+            bytes_sent: stats.bytes_sent,
+            bytes_received: stats.bytes_received,
+            rejected: stats.rejected,
+        };
+        let (tunnels, failed) = (
+            stats.opened + stats.udp.opened,
+            stats.failed + stats.udp.failed,
+        );
+        if json {
+            return output::json(&Event::Ended {
+                end: self,
+                tunnels,
+                failed,
+                udp: self.has_udp().then_some(udp),
+                tcp: self.has_tcp().then_some(tcp),
+            });
+        }
+        let name = self.target.unwrap_or(self.local);
+        let mut parts = vec![format!("{name}: {tunnels} tunnels ({failed} failed)")];
+        if self.has_tcp() {
+            parts.push(format!(
+                "{} bytes sent, {} received, {} connections rejected",
+                tcp.bytes_sent, tcp.bytes_received, tcp.rejected
+            ));
+        }
+        if self.has_udp() {
+            parts.push(format!(
+                "{} datagrams sent, {} received, {} dropped",
+                udp.sent, udp.received, udp.dropped
+            ));
+        }
+        output::line(&parts.join(", "))
+    }
+}

@@ -1,0 +1,103 @@
+//! HTTP datagrams in capsules on a stream over TCP (RFC 9297, section 3.5), at the client.
+//!
+//! What can't be sent soon is dropped, as on a full socket: old datagrams are of no use, and a reliable queue in front
+//! of a slow connection would only delay those that follow.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use swiftwater_http::h3::capsule::Capsule;
+use swiftwater_http::web::upgrade::ChunkReader;
+use tokio::io::{AsyncWrite, AsyncWriteExt, ReadHalf};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+
+use super::error::TunnelError;
+use super::tcp_link::UpgradedStream;
+
+/// Bytes of datagrams that wait for the connection, at most.
+const WAITING: usize = 128 << 10;
+
+/// Bytes of a datagram's type and length, at most.
+const OVERHEAD: usize = 16;
+
+/// How long a datagram waits, at most.
+const MAX_QUEUE_DELAY: Duration = Duration::from_millis(300);
+
+/// How long the connection may take none of a datagram before it is given up.
+const STALLED: Duration = Duration::from_secs(10);
+
+/// The capsules of the proxy.
+pub(super) type CapsuleReceiver = ChunkReader<ReadHalf<UpgradedStream>>;
+
+/// A capsule that waits, and its part of the queue.
+#[derive(Debug)]
+struct Waiting {
+    capsule: Vec<u8>,
+    since: Instant,
+    _room: OwnedSemaphorePermit,
+}
+
+/// Sends datagrams. Clones share the queue.
+#[derive(Clone, Debug)]
+pub(super) struct CapsuleSender {
+    queue: UnboundedSender<Waiting>,
+    room: Arc<Semaphore>,
+}
+
+/// Datagrams that wait for the stream.
+#[derive(Debug)]
+pub(super) struct CapsuleQueue(UnboundedReceiver<Waiting>);
+
+/// A queue for a stream that may not exist yet.
+pub(super) fn queue() -> (CapsuleSender, CapsuleQueue) {
+    let (queue, waiting) = mpsc::unbounded_channel();
+    let room = Arc::new(Semaphore::new(WAITING));
+    (CapsuleSender { queue, room }, CapsuleQueue(waiting))
+}
+
+impl CapsuleSender {
+    /// Queues a datagram, or fails at once if there is no room.
+    pub(super) fn try_send(&self, datagram: Vec<u8>) -> Result<(), TunnelError> {
+        let size = u32::try_from(datagram.len() + OVERHEAD).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.room).try_acquire_many_owned(size);
+        let room = room.map_err(|_| TunnelError::Full)?;
+        let mut capsule = Vec::with_capacity(datagram.len() + OVERHEAD);
+        Capsule::datagram(Bytes::from(datagram)).encode(&mut capsule);
+        let waiting = Waiting {
+            capsule,
+            since: Instant::now(),
+            _room: room,
+        };
+        self.queue.send(waiting).map_err(|_| TunnelError::Ended)
+    }
+}
+
+impl CapsuleQueue {
+    /// Begins to send on `stream`, until all senders are dropped or it fails; returns the capsules of the proxy.
+    pub(super) fn begin(self, stream: UpgradedStream) -> CapsuleReceiver {
+        let (reader, writer) = tokio::io::split(stream);
+        tokio::spawn(async move {
+            if let Err(error) = self.send_all(writer).await {
+                tracing::debug!(%error, "no more datagrams to the proxy");
+            }
+        });
+        ChunkReader::new(reader)
+    }
+
+    async fn send_all(mut self, mut writer: impl AsyncWrite + Unpin) -> io::Result<()> {
+        while let Some(waiting) = self.0.recv().await {
+            if waiting.since.elapsed() > MAX_QUEUE_DELAY {
+                continue;
+            }
+            timeout(STALLED, writer.write_all(&waiting.capsule)).await??;
+            if self.0.is_empty() {
+                timeout(STALLED, writer.flush()).await??;
+            }
+        }
+        timeout(STALLED, writer.shutdown()).await?
+    }
+}
