@@ -33,6 +33,7 @@ pub mod output;
 pub mod part_file;
 pub mod perf;
 pub mod progress;
+pub mod proxy_connector;
 mod runtime;
 pub mod secrets;
 pub mod size;

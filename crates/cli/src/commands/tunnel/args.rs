@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand};
 use swiftwater_tunnel::target::Template;
 
 use super::forward::{Forward, local_address};
 use crate::cli::TrustArgs;
 use crate::commands::serve::args::ServeArgs;
 use crate::duration::parse_positive_duration;
+use crate::proxy_connector::{HttpVersion, parse_template};
 use crate::transport::Tuning;
 
 /// `tunnel`.
@@ -130,22 +131,4 @@ pub struct ConnectArgs {
     /// Print one JSON object per event
     #[arg(long)]
     pub json: bool,
-}
-
-/// The version of HTTP to the proxy.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
-pub enum HttpVersion {
-    /// HTTP/3, or what there is without UDP.
-    #[default]
-    Auto,
-    /// HTTP/3.
-    H3,
-    /// HTTP/2.
-    H2,
-    /// HTTP/1.1.
-    H1,
-}
-
-fn parse_template(text: &str) -> Result<Template, String> {
-    Template::new(text).map_err(|error| error.to_string())
 }

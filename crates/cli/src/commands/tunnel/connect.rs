@@ -1,23 +1,18 @@
 //! `tunnel connect`: the client.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use swiftwater_tunnel::client::TunnelClient;
-use swiftwater_tunnel::proxy::Token;
 use tokio::task::JoinSet;
 
 use super::args::ConnectArgs;
-use super::connector::Connector;
 use super::local_end::Asked;
 use super::report::End;
-use crate::exit::{Exit, Failure, plain_io_error};
-use crate::files::read_limited;
+use crate::commands::get::trust;
+use crate::exit::{Exit, Failure};
+use crate::proxy_connector::{ProxyConnector, read_token};
 use crate::runtime::StopRequests;
 use crate::transport::{CloseReason, hang_up};
-
-/// The largest file with a token, bytes.
-const MAX_TOKEN_FILE: u64 = 64 << 10;
 
 pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::new(Exit::Usage, error);
@@ -25,7 +20,13 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
     let token = args.token_file.as_deref().map(read_token).transpose()?;
     let (host, port) = args.proxy.proxy().map_err(|error| usage(&error))?;
     let proxy = format!("{host}:{port}");
-    let connector = Connector::new(&args, host, port)?;
+    let connector = ProxyConnector::new(
+        &args.proxy,
+        args.http_version,
+        &trust(&args.trust)?,
+        args.trust.connect_timeout,
+        &args.tuning,
+    )?;
     let quic = connector.quic.clone();
     let mut stops = StopRequests::new()?;
     let (template, token) = (args.proxy.clone(), token.as_ref());
@@ -72,20 +73,4 @@ fn described<'a>(asked: &Asked<'_>, local: &'a str, target: Option<&'a str>) -> 
         local,
         target,
     }
-}
-
-/// The token in the first line of a file, which may follow the name of the user.
-fn read_token(file: &Path) -> Result<Token, Failure> {
-    let failure = |why: String| {
-        Failure::new(
-            Exit::LocalFile,
-            format_args!("token {}: {why}", file.display()),
-        )
-    };
-    let bytes =
-        read_limited(file, MAX_TOKEN_FILE).map_err(|error| failure(plain_io_error(&error)))?;
-    let text = String::from_utf8(bytes).map_err(|_| failure("it is not UTF-8".to_owned()))?;
-    let line = text.lines().next().unwrap_or_default().trim();
-    let (user, secret) = line.split_once(char::is_whitespace).unwrap_or(("", line));
-    Token::new(user, secret.trim_start()).map_err(|error| failure(error.to_string()))
 }

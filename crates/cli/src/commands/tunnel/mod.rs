@@ -6,7 +6,6 @@
 
 pub mod args;
 mod connect;
-mod connector;
 pub mod forward;
 mod local_end;
 mod report;
