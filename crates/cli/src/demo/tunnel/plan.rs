@@ -26,11 +26,11 @@ pub struct TunnelDemoArgs {
     #[arg(long = "system", value_enum, value_name = "NAME")]
     pub systems: Vec<System>,
 
-    /// Size of the objects (repeat for several) [default: 10kB, 100kB and 1MB; with --quick 10kB and 100kB]
+    /// Size of the objects (repeat for several) [default: 10kB, 100kB and 300kB; with --quick 10kB and 100kB]
     #[arg(long = "size", value_name = "SIZE", value_parser = parse_size)]
     pub sizes: Vec<u64>,
 
-    /// Objects of each size [default: 40, with --quick 10]
+    /// Objects of each size [default: 25, with --quick 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub flows: Option<u32>,
 
@@ -147,7 +147,7 @@ impl Plan {
         if sizes.is_empty() {
             sizes = vec![10_000, 100_000];
             if !args.quick {
-                sizes.push(1_000_000);
+                sizes.push(300_000);
             }
         }
         sizes.sort_unstable();
@@ -173,7 +173,7 @@ impl Plan {
         Ok(Self {
             systems,
             sizes,
-            flows: args.flows.unwrap_or(if args.quick { 10 } else { 40 }),
+            flows: args.flows.unwrap_or(if args.quick { 10 } else { 25 }),
             network: format!(
                 "last mile of {}, RTT {} ms, {:.3} % loss towards the client; {} ms more to the server",
                 args.rate,
