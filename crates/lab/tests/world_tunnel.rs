@@ -46,9 +46,9 @@ fn repair_is_quicker_than_datagrams_and_reports_save_duplicates() {
     assert!(tecc("duplicates_share") < repair("duplicates_share") / 2.0);
     // What is sent again, and reported, only with the tunnels that do it.
     assert!((0.02..0.10).contains(&repair("tunnel_resent_share")));
-    assert_eq!(plain("tunnel_resent_share"), 0.0);
+    assert!(plain("tunnel_resent_share") < 1e-9);
     assert!(tecc("tunnel_reports_share") > 0.01);
-    assert_eq!(repair("tunnel_reports_share"), 0.0);
+    assert!(repair("tunnel_reports_share") < 1e-9);
 }
 
 #[test]

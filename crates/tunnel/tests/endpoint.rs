@@ -24,6 +24,7 @@ use swiftwater_net::{Connection, EndpointOptions};
 use swiftwater_policies::Policies;
 use swiftwater_tunnel::client::endpoint::TunnelEndpoint;
 use swiftwater_tunnel::client::{EndpointConnectError, OpenError, TunnelClient};
+use swiftwater_tunnel::policy::TargetPolicy;
 use swiftwater_tunnel::proxy::{ProxyConfig, TunnelProxy};
 use swiftwater_tunnel::target::{Target, Template};
 
@@ -120,7 +121,7 @@ async fn a_name_is_resolved_by_the_proxy() {
 async fn a_refusal_ends_the_attempt_with_its_reason() {
     guard(async {
         let stage = Stage::with(ProxyConfig {
-            policy: Default::default(),
+            policy: TargetPolicy::default(),
             ..config()
         });
         let (origin, config) = origin(content(10), TransportConfig::default());

@@ -37,7 +37,7 @@ impl LargePacketLoss {
     }
 
     /// Rounds in a row in which all large packets are lost that are not by chance; `least` on paths that lose few.
-    pub(crate) fn unlikely_rounds(&self, least: u8) -> u8 {
+    pub(crate) fn unlikely_rounds(self, least: u8) -> u8 {
         let all = f64::from(self.acked) + f64::from(self.lost);
         if self.lost == 0 || all == 0.0 {
             return least;

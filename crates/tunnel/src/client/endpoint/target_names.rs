@@ -23,14 +23,13 @@ impl TargetNames {
             Host::Address(address) => return *address,
             Host::Name(name) => name,
         };
-        let number = match self.numbers.get(name) {
-            Some(&number) => number,
-            None => {
-                self.names.push(name.clone());
-                let number = self.names.len() as u64;
-                self.numbers.insert(name.clone(), number);
-                number
-            }
+        let number = if let Some(&number) = self.numbers.get(name) {
+            number
+        } else {
+            self.names.push(name.clone());
+            let number = self.names.len() as u64;
+            self.numbers.insert(name.clone(), number);
+            number
         };
         Ipv6Addr::from(DISCARD_ONLY | u128::from(number)).into()
     }

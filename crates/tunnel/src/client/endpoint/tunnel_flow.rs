@@ -91,9 +91,10 @@ async fn pass(
             Ok(FromTunnel::Report(report)) => CarriedContent::Report(report),
             Err(end) => {
                 tracing::debug!(%target, %end, "tunnel ended");
-                return match is_answered {
-                    true => Ok(()),
-                    false => Err(OpenError::Unanswered),
+                return if is_answered {
+                    Ok(())
+                } else {
+                    Err(OpenError::Unanswered)
                 };
             }
         };
