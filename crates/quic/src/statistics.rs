@@ -130,8 +130,8 @@ pub(crate) fn path_stats(path: &PathState) -> PathStats {
         ecn_ce: path.network.ecn.ce_total().into(),
         max_datagram_size: path.network.mtu.current(),
         mtu_state: path.network.mtu.state(),
-        mtu_probes_sent: path.network.mtu.totals().probes_sent,
-        mtu_probes_lost: path.network.mtu.totals().probes_lost,
-        mtu_black_holes: path.network.mtu.totals().black_holes,
+        mtu_probes_sent: path.network.mtu.totals().probes_sent.into(),
+        mtu_probes_lost: path.network.mtu.totals().probes_lost.into(),
+        mtu_black_holes: path.network.mtu.totals().black_holes.into(),
     }
 }

@@ -1,7 +1,7 @@
 //! How often large packets of a path are lost by chance: what tells losses in a row from a black hole.
 
 /// Packets after which what was counted is halved, so that the share follows the path.
-const MEMORY: u32 = 512;
+const MEMORY: u16 = 512;
 
 /// A run of losses less likely than this is not by chance, as a power of ten: 1e-6 for the run that begins with any given packet.
 const LEAST_LIKELY: f64 = -6.0;
@@ -12,19 +12,19 @@ const MOST: u8 = 12;
 /// Fates of packets that are larger than every path must carry, those in question left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LargePacketLoss {
-    acked: u32,
-    lost: u32,
+    acked: u16,
+    lost: u16,
 }
 
 impl LargePacketLoss {
     /// So many were acknowledged.
-    pub(crate) fn on_acked(&mut self, count: u32) {
+    pub(crate) fn on_acked(&mut self, count: u16) {
         self.acked = self.acked.saturating_add(count);
         self.fade();
     }
 
     /// So many were lost, and later ones arrived.
-    pub(crate) fn on_lost(&mut self, count: u32) {
+    pub(crate) fn on_lost(&mut self, count: u16) {
         self.lost = self.lost.saturating_add(count);
         self.fade();
     }

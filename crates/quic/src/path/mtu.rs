@@ -64,9 +64,9 @@ pub enum MtuState {
 /// What discovery did on a path, address changes included.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct MtuTotals {
-    pub(crate) probes_sent: u64,
-    pub(crate) probes_lost: u64,
-    pub(crate) black_holes: u64,
+    pub(crate) probes_sent: u32,
+    pub(crate) probes_lost: u32,
+    pub(crate) black_holes: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +102,7 @@ struct Probe {
 struct Suspicion {
     rounds: u8,
     /// How many vanished.
-    lost: u32,
+    lost: u16,
     /// The smallest that vanished.
     smallest: u16,
     /// The last that vanished.
@@ -337,7 +337,7 @@ impl Mtu {
     ) {
         let large = packets.iter().filter(|packet| packet.size > BASE).count();
         self.losses
-            .on_acked(u32::try_from(large).unwrap_or(u32::MAX));
+            .on_acked(u16::try_from(large).unwrap_or(u16::MAX));
         if let Some(suspicion) = self.suspicion
             && packets
                 .iter()
@@ -430,7 +430,7 @@ impl Mtu {
         if self.current <= BASE || smallest <= BASE {
             return false;
         }
-        let count = u32::try_from(lost.len()).unwrap_or(u32::MAX);
+        let count = u16::try_from(lost.len()).unwrap_or(u16::MAX);
         let before = self.suspicion.map_or(0, |suspicion| suspicion.lost);
         let count = before.saturating_add(count);
         if got_through(newest.number, smallest) {
