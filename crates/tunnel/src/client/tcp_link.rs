@@ -71,7 +71,7 @@ impl TcpLink {
         tokio::spawn(async move {
             let mut connection = pin!(connection);
             let until = Instant::now() + SETTINGS;
-            // hyper reads SETTINGS in a task of its own, and tells nobody when they come.
+            // hyper reads SETTINGS in a task of its own, and does not report when they come.
             let mut look = interval(LOOK);
             let ended = poll_fn(|cx| {
                 let polled = connection.as_mut().poll(cx);
