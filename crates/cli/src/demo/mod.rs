@@ -178,7 +178,7 @@ packets:
 - direct has no proxy;
 - masque goes through a proxy near the client in a plain tunnel (CONNECT-UDP): losses are repaired by the server;
 - repair keeps packets at the proxy and sends lost ones again, after a round trip of the last mile;
-- tecc also tells the server what the proxy repairs and how fast it sends (NSDI 2024).
+- tecc also reports to the server what the proxy repairs and how fast it sends (NSDI 2024).
 
 Each system has servers, connections and emulated links of its own over real UDP sockets; all run at the same time. The
 congestion controller is bbr3 unless --cc is given, at the proxy too; TECC's server has its own.")]

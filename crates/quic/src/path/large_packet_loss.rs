@@ -1,4 +1,4 @@
-//! How often large packets of a path are lost by chance: what tells losses in a row from a black hole.
+//! How often large packets of a path are lost by chance: what distinguishes losses in a row from a black hole.
 
 /// Packets after which what was counted is halved, so that the share follows the path.
 const MEMORY: u16 = 512;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use crate::target::{Host, Target};
 
 /// The prefix of the addresses: packets to it are discarded everywhere (RFC 6666), so that one that leaves by mistake
-/// reaches nobody.
+/// is dropped on its way.
 const DISCARD_ONLY: u128 = 0x0100 << 112;
 
 /// Names, and the addresses that stand for them. Each name is kept for as long as the carrier.
