@@ -28,7 +28,7 @@ use swiftwater_tunnel::policy::TargetPolicy;
 use swiftwater_tunnel::proxy::{ProxyConfig, TunnelProxy};
 use swiftwater_tunnel::target::{Target, Template};
 
-use stage::{NAME, Names, Stage, config, endpoint_config, guard, origin, target, token};
+use stage::{NAME, Names, Stage, config, endpoint_config, guard, origin, origin_at, target, token};
 
 fn content(len: u32) -> Bytes {
     (0..len)
@@ -149,6 +149,31 @@ async fn a_target_that_nobody_listens_at_is_reported() {
         let refused = endpoint.connect(&config, &to, NAME).await.unwrap_err();
         assert!(refused.to_string().contains("nobody receives"), "{refused}");
         drop(origin);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_does_not_last() {
+    guard(async {
+        let stage = Stage::new();
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        drop(socket);
+        let (unused, nobody) = origin(content(10), TransportConfig::default());
+        let (to, endpoint) = (target(address), endpoint(stage.client()));
+        let refused = endpoint.connect(&nobody, &to, NAME).await.unwrap_err();
+        assert!(matches!(refused, EndpointConnectError::Tunnel(_)));
+        // The server comes up later.
+        let (origin, config) = origin_at(address, content(10), TransportConfig::default());
+        let connection = loop {
+            if let Ok(connection) = endpoint.connect(&config, &to, NAME).await {
+                break connection;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(get(connection).await, content(10));
+        drop((unused, origin));
     })
     .await;
 }

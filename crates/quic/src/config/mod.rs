@@ -303,7 +303,7 @@ pub struct MtuDiscovery {
     /// Time until a finished search is repeated; default 600 s (`PMTU_RAISE_TIMER` of RFC 8899,
     /// section 5.1.1).
     pub raise_interval: Duration,
-    /// Time with the smallest datagrams after large ones were found to vanish, before larger ones
+    /// Time with smaller datagrams after large ones were found to vanish, before larger ones
     /// are looked for again; default 60 s.
     pub black_hole_pause: Duration,
 }

@@ -216,13 +216,22 @@ pub fn target(address: SocketAddr) -> Target {
 
 /// A server of HTTP/3 whose responses are `content`, and the configuration of its clients.
 pub fn origin(content: Bytes, transport: TransportConfig) -> (Endpoint, ClientConfig) {
+    origin_at("127.0.0.1:0".parse().unwrap(), content, transport)
+}
+
+/// The same at `address`.
+pub fn origin_at(
+    address: SocketAddr,
+    content: Bytes,
+    transport: TransportConfig,
+) -> (Endpoint, ClientConfig) {
     let certificate = DevCertificate::generate([NAME]).unwrap();
     let tls = ServerTls::from_dev_certificate(&certificate)
         .unwrap()
         .alpn([ALPN_HTTP3]);
     let config = ServerConfig::new(Arc::new(tls), Arc::new(transport));
     let options = EndpointOptions::new(endpoint_config(3), [3; 32]).server(config);
-    let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
+    let endpoint = Endpoint::bind(address, options).unwrap();
     let acceptor = endpoint.clone();
     let service = service_fn(move |_: Request<Body>| {
         let content = content.clone();

@@ -90,7 +90,10 @@ impl TunnelCarrier {
     pub(super) async fn refusal(&self, remote: SocketAddr) -> Arc<OpenError> {
         loop {
             let ticket = self.flows.refused.notified();
-            if let Some(Flow::Refused { error, .. }) = self.flows.lock().get(&remote) {
+            // An older refusal says nothing of the tunnel that is asked for now.
+            if let Some(Flow::Refused { error, at }) = self.flows.lock().get(&remote)
+                && at.elapsed() < REFUSED_FOR
+            {
                 return Arc::clone(error);
             }
             ticket.await;
