@@ -157,10 +157,11 @@ async fn a_target_that_nobody_listens_at_is_reported() {
 async fn a_refusal_does_not_last() {
     guard(async {
         let stage = Stage::new();
+        let (unused, nobody) = origin(content(10), TransportConfig::default());
+        // All other sockets are bound: nobody else takes the port.
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         drop(socket);
-        let (unused, nobody) = origin(content(10), TransportConfig::default());
         let (to, endpoint) = (target(address), endpoint(stage.client()));
         let refused = endpoint.connect(&nobody, &to, NAME).await.unwrap_err();
         assert!(matches!(refused, EndpointConnectError::Tunnel(_)));
@@ -170,7 +171,7 @@ async fn a_refusal_does_not_last() {
             if let Ok(connection) = endpoint.connect(&config, &to, NAME).await {
                 break connection;
             }
-            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         };
         assert_eq!(get(connection).await, content(10));
         drop((unused, origin));

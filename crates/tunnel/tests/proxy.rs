@@ -216,6 +216,7 @@ async fn a_silent_target_gets_few_datagrams() {
             reflection: ReflectionLimit {
                 datagrams: 3,
                 bytes: 2000,
+                per: Duration::from_secs(600),
             },
             ..config()
         });

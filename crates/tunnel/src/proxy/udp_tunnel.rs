@@ -90,6 +90,7 @@ impl Tunnel {
         let mut target = ToTarget {
             socket: &socket,
             reflection: Reflection::new(reflection),
+            opened_at: tokio::time::Instant::now(),
             counters: &counters,
         };
         let mut client = ToClient {
@@ -199,6 +200,7 @@ async fn next_piece(content: &mut Body) -> Option<Result<Bytes, ()>> {
 struct ToTarget<'a> {
     socket: &'a TargetSocket,
     reflection: Reflection,
+    opened_at: tokio::time::Instant,
     counters: &'a Counters,
 }
 
@@ -227,7 +229,8 @@ impl ToTarget<'_> {
     }
 
     fn send(&mut self, payload: &[u8]) -> io::Result<Option<Dropped>> {
-        if !self.reflection.admit(payload.len()) {
+        let at = self.opened_at.elapsed();
+        if !self.reflection.admit(payload.len(), at) {
             return Ok(Some(Dropped::Unanswered));
         }
         match self.socket.send(payload) {
