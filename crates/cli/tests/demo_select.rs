@@ -60,12 +60,14 @@ fn check(row: &Value, course: &str, strategy: &str) {
         "p50_ms",
         "p99_ms",
         "probes_share",
+        "quic_controller",
         "quic_share",
         "repeated",
         "requests",
         "sha256_ok",
         "strategy",
         "switches",
+        "tcp_controller",
     ];
     let found: Vec<_> = keys(row)
         .into_iter()

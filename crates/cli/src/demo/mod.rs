@@ -21,6 +21,7 @@ pub mod presets;
 pub mod random_numbers;
 pub mod row;
 pub mod select;
+mod tcp_controller;
 pub mod tunnel;
 pub mod web;
 

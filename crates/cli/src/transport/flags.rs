@@ -211,6 +211,15 @@ pub struct Basics {
 }
 
 impl Basics {
+    /// The name of the congestion controller: the one that was asked for, or the profile's.
+    pub fn controller_name(&self) -> String {
+        let of_profile = || {
+            let transport = self.profile.unwrap_or_default().transport();
+            transport.controller.name().to_owned()
+        };
+        self.cc.clone().unwrap_or_else(of_profile)
+    }
+
     /// Applies the individual settings.
     pub(super) fn apply(&self, transport: &mut TransportConfig) {
         if let Some(mtu) = self.mtu {

@@ -129,6 +129,9 @@ fn print_results(
     } else {
         output::line(&format!("\n{}\n", summary::table(rows)))?;
         output::line(summary::MEANING)?;
+        if let Some(difference) = summary::difference(rows) {
+            output::line(&difference)?;
+        }
     }
     if let Some(path) = &plan.page {
         let records: Vec<_> = variants.iter().map(|variant| variant.records()).collect();

@@ -38,9 +38,16 @@ pub fn render(plan: &Plan, rows: &[SelectRow], records: &[Vec<Record>]) -> Strin
     sheet.paragraph(MEANING);
     sheet.facts([
         ("Seed", plan.seed.to_string()),
+        ("Congestion controllers", controllers(rows)),
         ("Program version", env!("CARGO_PKG_VERSION").to_owned()),
     ]);
     sheet.render()
+}
+
+fn controllers(rows: &[SelectRow]) -> String {
+    let quic = rows.first().map_or("", |row| &row.controllers.quic);
+    let tcp = rows.iter().find_map(|row| row.controllers.tcp.as_deref());
+    format!("{quic} over QUIC, {} over TCP", tcp.unwrap_or("unknown"))
 }
 
 fn chart(sheet: &mut Sheet, plan: &Plan, course: Course, rows: &[(&SelectRow, &Vec<Record>)]) {

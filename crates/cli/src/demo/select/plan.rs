@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::content::Browsing;
 use super::course::Course;
 use super::strategy::Strategy;
-use crate::demo::page_file;
+use crate::demo::{page_file, tcp_controller};
 use crate::exit::Failure;
 use crate::transport::Tuning;
 
@@ -33,6 +33,10 @@ pub struct SelectDemoArgs {
     /// Seed of the networks, of what is requested and when, and of select+
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+
+    /// Congestion controller of the kernel's TCP, such as cubic or bbr [default: the kernel's]
+    #[arg(long, value_name = "NAME")]
+    pub tcp_cc: Option<String>,
 
     /// Where to write the page with plots; an older one is replaced [default: swiftwater-select.html, none with --json]
     #[arg(long, value_name = "FILE")]
@@ -68,6 +72,8 @@ pub struct Plan {
     pub idle: Duration,
     /// Seed of the networks and of `select+`.
     pub seed: u64,
+    /// Congestion controller of the kernel's TCP; `None` for the kernel's default.
+    pub tcp_controller: Option<String>,
     /// Transport settings of both ends.
     pub tuning: Tuning,
     /// Path of the page; `None` for no page.
@@ -81,6 +87,9 @@ impl Plan {
     pub fn new(args: SelectDemoArgs) -> Result<Self, Failure> {
         let seconds = |quick, usual| Duration::from_secs(if args.quick { quick } else { usual });
         let session = seconds(9, 45);
+        if let Some(wanted) = &args.tcp_cc {
+            tcp_controller::check(wanted)?;
+        }
         Ok(Self {
             courses: chosen(&args.courses),
             strategies: chosen(&args.strategies),
@@ -89,6 +98,7 @@ impl Plan {
             grace: seconds(12, 20),
             idle: seconds(3, 10),
             seed: args.seed,
+            tcp_controller: args.tcp_cc,
             tuning: args.tuning,
             page: page_file::choose(args.page, args.no_page || args.json, DEFAULT_PAGE)?,
             json: args.json,

@@ -18,6 +18,9 @@ pub struct SelectRow {
     pub course: Course,
     /// How protocols were chosen.
     pub strategy: Strategy,
+    /// The congestion controllers.
+    #[serde(flatten)]
+    pub controllers: Controllers,
     /// Requests that were sent.
     pub requests: usize,
     /// Those without a whole and correct response, or that had none by the end of the demonstration.
@@ -44,11 +47,23 @@ pub struct SelectRow {
     pub error: Option<String>,
 }
 
+/// Congestion controllers of the servers.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Controllers {
+    /// Of QUIC.
+    #[serde(rename = "quic_controller")]
+    pub quic: String,
+    /// Of the kernel's TCP; null before the server runs, and if the system does not give its name.
+    #[serde(rename = "tcp_controller")]
+    pub tcp: Option<String>,
+}
+
 impl SelectRow {
     /// Of the requests so far. `switches` are those of the selection, if there is one.
     pub fn of(
         course: Course,
         strategy: Strategy,
+        controllers: Controllers,
         records: &[Record],
         switches: Option<u64>,
     ) -> Self {
@@ -70,6 +85,7 @@ impl SelectRow {
         Self {
             course,
             strategy,
+            controllers,
             requests: records.len(),
             failed: ended - count,
             repeated: records.iter().filter(|record| record.repeated).count(),

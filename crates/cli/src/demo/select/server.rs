@@ -14,15 +14,24 @@ use tokio::task::JoinSet;
 use tower::service_fn;
 
 use super::variant::Stage;
+use crate::demo::tcp_controller;
 use crate::exit::{Exit, Failure};
 use crate::runtime::single_threaded;
 use crate::transport::{listen, server};
+
+/// A server that runs.
+pub(super) struct Listening {
+    /// Of UDP and TCP.
+    pub(super) at: SocketAddr,
+    /// The congestion controller of the kernel's TCP.
+    pub(super) tcp_controller: Option<String>,
+}
 
 /// Serves until `stop` is dropped; `ready` gets the address, or the failure.
 pub(super) fn run(
     stage: &Arc<Stage>,
     address: IpAddr,
-    ready: &mpsc::Sender<Result<SocketAddr, Failure>>,
+    ready: &mpsc::Sender<Result<Listening, Failure>>,
     stop: oneshot::Receiver<()>,
 ) {
     let served =
@@ -36,7 +45,7 @@ pub(super) fn run(
 async fn serve(
     stage: &Arc<Stage>,
     address: IpAddr,
-    ready: &mpsc::Sender<Result<SocketAddr, Failure>>,
+    ready: &mpsc::Sender<Result<Listening, Failure>>,
     mut stop: oneshot::Receiver<()>,
 ) -> Result<(), Failure> {
     let bad = |error: &dyn std::fmt::Display| Failure::new(Exit::Certificate, error);
@@ -46,6 +55,8 @@ async fn serve(
     let tls = server_config(Arc::new(certificates)).map_err(|error| bad(&error))?;
     let listener = TcpListener::bind((address, 0)).await?;
     let at = listener.local_addr()?;
+    let wanted = stage.plan.tcp_controller.as_deref();
+    let tcp_controller = tcp_controller::set(&listener, wanted)?;
     let quic = listen(&server(identity, &[ALPN_HTTP3], &stage.plan.tuning), at)?;
     let service = {
         let stage = Arc::clone(stage);
@@ -60,7 +71,7 @@ async fn serve(
     };
     // Stops when dropped.
     let _over_tcp = TcpServer::tls(Arc::new(tls)).serve(listener, service.clone())?;
-    let _ = ready.send(Ok(at));
+    let _ = ready.send(Ok(Listening { at, tcp_controller }));
     let http = H3Server::default();
     let mut connections = JoinSet::new();
     loop {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::plan::Plan;
 use super::row::SelectRow;
+use crate::demo::tcp_controller;
 use crate::table::{self, Table};
 
 /// Definitions of the columns.
@@ -56,6 +57,13 @@ pub fn table(rows: &[SelectRow]) -> String {
         ]);
     }
     table.render()
+}
+
+/// Whether QUIC and TCP had different congestion controllers, and how to change that.
+pub fn difference(rows: &[SelectRow]) -> Option<String> {
+    let mut controllers = rows.iter().map(|row| &row.controllers);
+    let known = controllers.find(|controllers| controllers.tcp.is_some())?;
+    tcp_controller::difference(&known.quic, known.tcp.as_deref()?)
 }
 
 /// A time in the usual form.

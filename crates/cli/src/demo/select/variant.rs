@@ -10,7 +10,7 @@ use super::course::Course;
 use super::network::Network;
 use super::plan::Plan;
 use super::record::{End, Record};
-use super::row::SelectRow;
+use super::row::{Controllers, SelectRow};
 use super::strategy::Strategy;
 use super::{server, session};
 use crate::exit::{Exit, Failure};
@@ -47,6 +47,7 @@ struct Progress {
     records: Vec<Record>,
     /// Those of the selection, if there is one.
     switches: Option<u64>,
+    controllers: Controllers,
 }
 
 impl Variant {
@@ -57,6 +58,10 @@ impl Variant {
             progress: Mutex::new(Progress {
                 records: Vec::with_capacity(plan.browsing.requests()),
                 switches: None,
+                controllers: Controllers {
+                    quic: plan.tuning.basics.controller_name(),
+                    tcp: None,
+                },
             }),
         }
     }
@@ -73,10 +78,11 @@ impl Variant {
         let listening = listening.recv();
         let ended = |_| Failure::new(Exit::Failure, "the server did not start");
         let server = listening.map_err(ended)??;
+        self.lock().controllers.tcp = server.tcp_controller;
         let browsing = {
             let (stage, variant) = (Arc::clone(stage), Arc::clone(self));
             let at = Arc::clone(&network);
-            network.at_client(move || session::run(&stage, &variant, &at, server))?
+            network.at_client(move || session::run(&stage, &variant, &at, server.at))?
         };
         let browsed = browsing.result();
         drop(stop);
@@ -136,6 +142,7 @@ impl Variant {
         SelectRow::of(
             self.course,
             self.strategy,
+            progress.controllers.clone(),
             &progress.records,
             progress.switches,
         )

@@ -12,7 +12,6 @@
 //! server. Every byte is checked on arrival.
 
 pub mod browser;
-mod controller;
 pub mod emulated_link;
 pub mod plan;
 pub mod row;
@@ -32,6 +31,7 @@ use self::row::VisitRow;
 use self::visit::{Stage, Visit, visit};
 use self::website::Website;
 use super::presets::Preset;
+use crate::demo::tcp_controller;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Progress;
@@ -53,7 +53,7 @@ pub(crate) fn prepare(args: &WebArgs) {
 pub(crate) async fn run(args: WebArgs) -> Result<(), Failure> {
     let start = Instant::now();
     if let Some(wanted) = &args.tcp_cc {
-        controller::check(wanted)?;
+        tcp_controller::check(wanted)?;
     }
     let (way, why_not) = if args.no_tun {
         (LinkKind::UdpRelay, Some("--no-tun".to_owned()))
@@ -186,12 +186,7 @@ impl Show {
             let mut good = visits.iter().flatten();
             return good.find_map(|visit| visit.tcp_controller.clone());
         }
-        let basics = &self.stage.tuning.basics;
-        let ours = || {
-            let transport = basics.profile.unwrap_or_default().transport();
-            transport.controller.name().to_owned()
-        };
-        Some(basics.cc.clone().unwrap_or_else(ours))
+        Some(self.stage.tuning.basics.controller_name())
     }
 }
 

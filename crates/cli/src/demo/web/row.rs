@@ -8,6 +8,7 @@ use super::emulated_link::LinkKind;
 use super::plan::WebProtocol;
 use super::visit::Visit;
 use crate::demo::presets::Preset;
+use crate::demo::tcp_controller;
 use crate::exit::Failure;
 use crate::table::{self, Table};
 
@@ -189,13 +190,8 @@ pub fn hint(rows: &[VisitRow]) -> Option<String> {
         let mut found = rows.iter().filter(move |row| row.protocol == protocol);
         found.find_map(|row| row.controller.as_deref())
     };
-    let (h3, h2) = controller(WebProtocol::Http3).zip(controller(WebProtocol::Http2))?;
-    (h3 != h2).then(|| {
-        format!(
-            "The congestion controllers differ ({h3} over h3, {h2} over h2), and on lossy networks that decides: \
-             --tcp-cc {h3} compares the protocols, --cc bbr3 shows HTTP/3 without CUBIC's slowing down for each loss."
-        )
-    })
+    let (quic, tcp) = controller(WebProtocol::Http3).zip(controller(WebProtocol::Http2))?;
+    tcp_controller::difference(quic, tcp)
 }
 
 fn compare(what: &str, h3: f64, h2: f64) -> String {

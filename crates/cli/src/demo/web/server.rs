@@ -13,10 +13,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tower::{Service, service_fn};
 
-use super::controller;
 use super::plan::WebProtocol;
 use super::visit::Stage;
 use super::website::Website;
+use crate::demo::tcp_controller;
 use crate::exit::{Exit, Failure};
 use crate::runtime::single_threaded;
 use crate::transport::{listen, server};
@@ -100,7 +100,7 @@ async fn http2(
     let listener = TcpListener::bind((address, 0)).await?;
     let _ = listening.send(Ok(Listening {
         address: listener.local_addr()?,
-        tcp_controller: controller::set(&listener, stage.tcp_controller.as_deref())?,
+        tcp_controller: tcp_controller::set(&listener, stage.tcp_controller.as_deref())?,
     }));
     let limits = TcpLimits {
         concurrent_streams: STREAMS,

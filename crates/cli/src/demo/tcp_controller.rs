@@ -1,4 +1,4 @@
-//! The congestion controller of the kernel's TCP.
+//! The congestion controller of the kernel's TCP, beside which QUIC is shown.
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -12,7 +12,7 @@ mod linux {
 
     /// Sets the controller of connections of `listener` to `wanted`, if given; returns the name of
     /// the one in use.
-    pub(in super::super) fn set(
+    pub(in crate::demo) fn set(
         listener: &TcpListener,
         wanted: Option<&str>,
     ) -> Result<Option<String>, Failure> {
@@ -27,7 +27,7 @@ mod linux {
     }
 
     /// Whether the kernel has `wanted`.
-    pub(in super::super) fn check(wanted: &str) -> Result<(), Failure> {
+    pub(in crate::demo) fn check(wanted: &str) -> Result<(), Failure> {
         let listener = StdListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         match SockRef::from(&listener).set_tcp_congestion(wanted.as_bytes()) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -53,7 +53,7 @@ mod elsewhere {
     use crate::exit::{Exit, Failure};
 
     /// The kernel's default.
-    pub(in super::super) fn set(
+    pub(in crate::demo) fn set(
         _: &TcpListener,
         _: Option<&str>,
     ) -> Result<Option<String>, Failure> {
@@ -61,7 +61,7 @@ mod elsewhere {
     }
 
     /// There is no choice on this system.
-    pub(in super::super) fn check(_: &str) -> Result<(), Failure> {
+    pub(in crate::demo) fn check(_: &str) -> Result<(), Failure> {
         let why = "TCP's controller can be chosen on Linux only";
         Err(Failure::new(Exit::Usage, why))
     }
@@ -71,3 +71,13 @@ mod elsewhere {
 pub(super) use elsewhere::{check, set};
 #[cfg(target_os = "linux")]
 pub(super) use linux::{check, set};
+
+/// How to get a comparison with equal congestion controllers, if they differ.
+pub(super) fn difference(quic: &str, tcp: &str) -> Option<String> {
+    (quic != tcp).then(|| {
+        format!(
+            "The congestion controllers differ ({quic} over QUIC, {tcp} over TCP), and on lossy networks that decides: \
+             --tcp-cc {quic} compares the protocols, --cc bbr3 shows QUIC without CUBIC's slowing down for each loss."
+        )
+    })
+}
