@@ -136,7 +136,7 @@ parameters! {
     size_ratio: f64 = 4, 1 to 1000, "Responses whose sizes differ by more than this factor are compared by completion time per size.";
     size_scale: f64 = 32768, 1 to 1e9, "Bytes, S in completion / (1 + bytes / S), the completion time per size.";
     tie: f64 = 0.05, 0 to 0.5, "Relative difference below which the current arm is kept.";
-    hedge_floor: Duration = 0.25, 0.01 to 10, "Least time before a request on QUIC is also sent over TCP.";
+    hedge_floor: Duration = 0.1, 0.01 to 10, "Least time before a request on QUIC is also sent over TCP.";
     hedge_rtts: f64 = 1.5, 0 to 20, "Round trips without a byte of QUIC's handshake before a request is also sent over TCP.";
     stall_factor: f64 = 3, 1 to 50, "Mean times to first byte without a byte of a response on QUIC before the request is also sent over TCP.";
     watch: Duration = 10, 1 to 600, "Interval before and after a switch whose requests are compared (paper: set by the provider, 10 s in its experiments).";

@@ -40,6 +40,7 @@ mod resolver;
 mod retry;
 mod route;
 mod selection;
+mod stagger;
 mod state;
 mod tcp;
 mod timeouts;

@@ -23,6 +23,7 @@ use super::quic_failures::{Network, QuicFailures};
 use super::race::Race;
 use super::resolver::{Resolved, Resolver};
 use super::route::Route;
+use super::stagger::Stagger;
 use super::tcp::TcpPlan;
 use super::timeouts::Timeouts;
 use crate::h3;
@@ -41,7 +42,7 @@ pub(super) struct State {
     pub(super) policy: Policy,
     pub(super) assume_http3: bool,
     pub(super) early_data: bool,
-    pub(super) stagger: Duration,
+    pub(super) stagger: Arc<Mutex<Stagger>>,
     pub(super) timeouts: Timeouts,
     pub(super) http3: h3::Config,
     /// Connections of HTTP/3.
@@ -91,7 +92,7 @@ impl State {
             policy: self.policy,
             assume_http3: self.assume_http3,
             early_data: self.early_data,
-            stagger: self.stagger,
+            stagger: Arc::clone(&self.stagger),
             timeouts: self.timeouts,
             http3: self.http3,
             tcp_pool: Arc::clone(if own_tcp { &pool } else { &self.tcp_pool }),
@@ -205,6 +206,12 @@ impl State {
         lock(&self.broken).is_broken(network, origin, Instant::now())
     }
 
+    /// The interval between the starts of connection attempts on the present network.
+    pub(super) fn stagger(&self) -> Duration {
+        let network = (self.network)();
+        lock(&self.stagger).on(network)
+    }
+
     /// Looks up the host and connects.
     async fn open(
         self: &Arc<Self>,
@@ -221,7 +228,7 @@ impl State {
         let now = Instant::now();
         let stagger = match situation.way {
             Way::Http3 { stagger, .. } => stagger,
-            Way::Policy(_) => self.stagger,
+            Way::Policy(_) => self.stagger(),
         };
         let contest = Contest {
             race: Race::new(&route.quic, &route.tcp, route.mode, stagger, now),
@@ -276,6 +283,7 @@ impl State {
         if matches!(link, Link::Tcp(_)) && outcome.quic_failed {
             let network = (self.network)();
             lock(&self.broken).failed(network, origin, Instant::now());
+            lock(&self.stagger).quic_ended(network, false);
         }
         if let Some(unfinished) = outcome.unfinished {
             self.watch(origin, unfinished, alt_used);
@@ -302,6 +310,7 @@ impl State {
         self.pool.add_http3(origin, link.clone());
         let network = (self.network)();
         lock(&self.broken).worked(network, origin);
+        lock(&self.stagger).quic_ended(network, true);
         (link, opened.early)
     }
 
@@ -323,6 +332,7 @@ impl State {
                 state.adopt(&origin, opened, alt_used);
             } else {
                 lock(&state.broken).failed(network, &origin, Instant::now());
+                lock(&state.stagger).quic_ended(network, false);
             }
             lock(&state.pending).remove(&origin);
         });

@@ -233,8 +233,8 @@ impl Selection {
 fn way_over_quic(turn: &Turn, state: &State) -> Way {
     let (tcp, stagger) = match (&turn.decision.hedge, turn.decision.reason) {
         (Some(hedge), _) => (Tcp::AfterDelay, hedge.without_handshake),
-        (None, Reason::Fixed) => (Tcp::AfterFailure, state.stagger),
-        (None, _) => (Tcp::AfterDelay, state.stagger),
+        (None, Reason::Fixed) => (Tcp::AfterFailure, state.stagger()),
+        (None, _) => (Tcp::AfterDelay, state.stagger()),
     };
     Way::Http3 { tcp, stagger }
 }
