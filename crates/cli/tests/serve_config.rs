@@ -69,6 +69,8 @@ fn the_example_is_what_it_says() {
     let (app, old) = (app.get_ref(), old.get_ref());
     let ca = billing.get_ref().upstream_ca.as_deref();
     assert_eq!(ca, Some(Path::new("/etc/tls/internal-ca.pem")));
+    let key = billing.get_ref().upstream_key.as_deref();
+    assert_eq!(key, Some(Path::new("/etc/tls/to-billing.key")));
     let (_, others) = app.upstream.as_ref().unwrap().split().unwrap();
     assert!(others.len() == 1 && app.health_path.is_some());
     assert!(old.redirect.is_some() && old.directory.is_none());

@@ -21,13 +21,16 @@ use http::{Method, Request};
 use http_body_util::Empty;
 use serde_json::Value;
 use swiftwater::DevCertificate;
-use swiftwater::tls::pki_types::ServerName;
-use swiftwater::tls::rustls::{ClientConfig, RootCertStore};
+use swiftwater::tls::pki_types::pem::PemObject;
+use swiftwater::tls::pki_types::{CertificateDer, ServerName};
+use swiftwater::tls::rustls::crypto::aws_lc_rs;
+use swiftwater::tls::rustls::server::WebPkiClientVerifier;
+use swiftwater::tls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use swiftwater_http::h3::ConnectProtocol;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use https::{Ask, https};
 use operated::Operated;
@@ -70,13 +73,11 @@ fn websocket() -> SocketAddr {
 async fn connect(port: u16, trusted: &DevCertificate) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.certificate_der()).unwrap();
-    let mut config = ClientConfig::builder_with_provider(Arc::new(
-        swiftwater::tls::rustls::crypto::aws_lc_rs::default_provider(),
-    ))
-    .with_safe_default_protocol_versions()
-    .unwrap()
-    .with_root_certificates(roots)
-    .with_no_client_auth();
+    let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
@@ -230,6 +231,122 @@ fn upstreams_over_tls_are_verified() {
     assert_eq!(ask("/b/x"), (200, "text".to_owned()));
     // The system does not trust it.
     assert_eq!(ask("/c/x").0, 502);
+}
+
+/// A certificate of a client, PEM, and its key.
+fn of_client() -> (String, String) {
+    let mut params = rcgen::CertificateParams::new(["proxy.example".to_owned()]).unwrap();
+    params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    (certificate.pem(), key.serialize_pem())
+}
+
+/// Answers connections over TLS whose client has the certificate `client`.
+async fn for_known_clients(own: &DevCertificate, client: &str) -> SocketAddr {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let mut roots = RootCertStore::empty();
+    let client = CertificateDer::from_pem_slice(client.as_bytes()).unwrap();
+    roots.add(client).unwrap();
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(&provider));
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier.build().unwrap())
+        .with_single_cert(vec![own.certificate_der()], own.private_key_der())
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let Ok(mut stream) = acceptor.accept(stream).await else {
+                continue;
+            };
+            let answer = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nknown";
+            let _ = stream.write_all(answer.as_bytes()).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn upstreams_may_ask_for_a_certificate() {
+    let (inner, outer) = (certificate(), certificate());
+    let (known, known_key) = of_client();
+    let (other, other_key) = of_client();
+    let upstream = for_known_clients(&inner, &known).await;
+    let route = |path: &str, more: &str| {
+        let port = upstream.port();
+        format!(
+            "[[site.route]]\npath = \"{path}\"\nupstream = \"https://localhost:{port}\"\n\
+             upstream_ca = \"1.pem\"\n{more}\n"
+        )
+    };
+    let with =
+        |name: &str| format!("upstream_cert = \"{name}.pem\"\nupstream_key = \"{name}.key\"");
+    let config = format!(
+        "{CERTIFICATE}[[site]]\n{}{}{}",
+        route("/known", &with("known")),
+        route("/other", &with("other")),
+        route("/none", ""),
+    );
+    let files = [
+        ("known.pem", &*known),
+        ("known.key", &known_key),
+        ("other.pem", &other),
+        ("other.key", &other_key),
+    ];
+    let server = Operated::start(&config, &files, &[&outer, &inner]);
+    let port = server.port;
+    let asked = tokio::task::spawn_blocking(move || {
+        let ask = |path: &str| https(&Ask::new(port, &outer, path)).unwrap();
+        (ask("/known"), ask("/other"), ask("/none"))
+    });
+    let (known, other, none) = asked.await.unwrap();
+    assert_eq!((known.status, &*known.body), (200, &b"known"[..]));
+    assert_eq!((other.status, none.status), (502, 502));
+}
+
+#[test]
+fn a_certificate_for_upstreams_must_fit_its_key() {
+    let outer = certificate();
+    let home = tempfile::TempDir::new().unwrap();
+    let (chain, key) = of_client();
+    let (_, other_key) = of_client();
+    for (name, text) in [
+        ("0.pem", outer.certificate_pem()),
+        ("0.key", outer.private_key_pem()),
+        ("c.pem", &chain),
+        ("c.key", &key),
+        ("d.key", &other_key),
+    ] {
+        fs::write(home.path().join(name), text).unwrap();
+    }
+    let refused = |upstream: &str, keys: &str| {
+        let text =
+            format!("{CERTIFICATE}[[site]]\n[[site.route]]\nupstream = \"{upstream}\"\n{keys}\n");
+        let path = home.path().join("serve.toml");
+        fs::write(&path, text).unwrap();
+        let mut command = support::swiftwater();
+        let output = command
+            .args(["serve", "--check-config", "--config"])
+            .arg(path)
+            .output()
+            .unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let both = "upstream_cert = \"c.pem\"\nupstream_key = \"d.key\"";
+    let text = refused("https://localhost:1", both);
+    assert!(text.contains("c.pem"), "{text}");
+    let text = refused("https://localhost:1", "upstream_cert = \"c.pem\"");
+    assert!(text.contains("go together"), "{text}");
+    let both = "upstream_cert = \"c.pem\"\nupstream_key = \"c.key\"";
+    let text = refused("http://localhost:1", both);
+    assert!(text.contains("https://"), "{text}");
 }
 
 #[test]

@@ -182,6 +182,9 @@ pub struct Hedge {
     pub arm: Arm,
     /// Time since the start without any byte from the server while no connection is established.
     pub without_handshake: Duration,
+    /// Time since the sending without any packet on the connection: nothing arrives from the server any more. It is
+    /// judged once, at the end of that time, since a server that has acknowledged the request may think.
+    pub without_packet: Duration,
     /// Time since the sending without any byte of the response.
     pub without_response: Duration,
 }

@@ -138,7 +138,8 @@ parameters! {
     tie: f64 = 0.05, 0 to 0.5, "Relative difference below which the current arm is kept.";
     hedge_floor: Duration = 0.1, 0.01 to 10, "Least time before a request on QUIC is also sent over TCP.";
     hedge_rtts: f64 = 1.5, 0 to 20, "Round trips without a byte of QUIC's handshake before a request is also sent over TCP.";
-    stall_factor: f64 = 3, 1 to 50, "Mean times to first byte without a byte of a response on QUIC before the request is also sent over TCP.";
+    silence_rtts: f64 = 3, 1 to 50, "Round trips without any packet on the QUIC connection since a request was sent before it is also sent over TCP.";
+    stall_factor: f64 = 20, 1 to 50, "Mean times to first byte without a byte of a response on QUIC before the request is also sent over TCP.";
     watch: Duration = 10, 1 to 600, "Interval before and after a switch whose requests are compared (paper: set by the provider, 10 s in its experiments).";
     deterioration: f64 = 1.2, 1 to 10, "Ratio of mean completion times after and before a switch from which it is undone.";
     significance: f64 = 0.05, 0.0001 to 0.5, "Greatest p value of the Mann-Whitney test at which a switch is undone.";

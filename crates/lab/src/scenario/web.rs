@@ -16,6 +16,7 @@ pub(super) const KEYS: &[&str] = &[
     "experiment_size",
     "score_threshold",
     "stall_factor",
+    "hedge_floor",
     "policer",
     "walk",
     "requests",
@@ -29,6 +30,10 @@ const REQUESTS: f64 = 13.5;
 
 /// Time from a complete page to the next click, mean.
 const THINK: Duration = Duration::from_secs(3);
+
+/// The range of `hedge_floor`, that of the selector's parameter.
+const SHORTEST_HEDGE: Duration = Duration::from_millis(10);
+const LONGEST_HEDGE: Duration = Duration::from_secs(10);
 
 /// Largest response.
 const MAX_RESPONSE: u64 = 1 << 30;
@@ -46,6 +51,8 @@ pub struct WebSpec {
     pub score_threshold: Option<f64>,
     /// Mean times to first byte after which a request on QUIC also goes over TCP; `None` is the selector's default.
     pub stall_factor: Option<f64>,
+    /// Least time after which a request on QUIC also goes over TCP; `None` is the selector's default.
+    pub hedge_floor: Option<Duration>,
     /// What the network does to QUIC only.
     pub policer: Policer,
     /// The link walks at random over a grid of conditions, with this time at each; `None`: it is as its
@@ -138,6 +145,7 @@ pub(super) fn read(row: &Reader<'_>) -> Read<WebSpec> {
         experiment_size: row.whole("experiment_size", 2..=4)?,
         score_threshold: row.number("score_threshold", 0.01..=1.0)?,
         stall_factor: row.number("stall_factor", 1.0..=50.0)?,
+        hedge_floor: row.duration("hedge_floor", SHORTEST_HEDGE..=LONGEST_HEDGE)?,
         policer: read_policer(row)?,
         walk: row.duration("walk", shortest..=LONGEST)?,
         requests: row.number("requests", 1.0..=1000.0)?.unwrap_or(REQUESTS),

@@ -266,11 +266,14 @@ impl Turn<'_> {
         let first_byte = windows.iter().find_map(|window| window.mean_first_byte());
         let floor = parameters.hedge_floor;
         let handshake = scaled(rtt, parameters.hedge_rtts).unwrap_or(floor);
+        let packet = scaled(rtt, parameters.silence_rtts);
         let response = scaled(first_byte, parameters.stall_factor);
+        let response = response.unwrap_or(parameters.experiment_limit).max(floor);
         Some(Hedge {
             arm: self.config.arms[second].clone(),
             without_handshake: handshake.max(floor),
-            without_response: response.unwrap_or(parameters.experiment_limit).max(floor),
+            without_packet: packet.map_or(response, |packet| packet.max(floor)),
+            without_response: response,
         })
     }
 }

@@ -15,6 +15,7 @@ mod access_format;
 mod acme_args;
 pub mod args;
 mod certificates;
+mod client_certificate;
 pub mod config;
 mod connection_log;
 mod connection_service;

@@ -8,6 +8,7 @@ use swiftwater::tls::pki_types::ServerName;
 use swiftwater_http::web::balancer::{Balancer, HealthCheck};
 use swiftwater_http::web::proxy::{Proxy, ProxyOptions, UpstreamTls};
 
+use super::client_certificate;
 use super::config;
 use super::config::values::{Period, UpstreamUrl, Upstreams};
 use super::content::{Content, boxed};
@@ -67,9 +68,12 @@ fn tls(route: &config::Route) -> Result<UpstreamTls, Failure> {
     if let Some(path) = &route.upstream_ca {
         client = client.trust_only(read_certificates(path)?);
     }
-    let config = client
+    let mut config = client
         .tls_over_tcp()
         .map_err(|error| Failure::new(Exit::Certificate, error))?;
+    if let (Some(cert), Some(key)) = (&route.upstream_cert, &route.upstream_key) {
+        config.client_auth_cert_resolver = client_certificate::read(cert, key)?;
+    }
     // Validated when it was read.
     let name = route.upstream_name.clone();
     Ok(UpstreamTls {

@@ -6,8 +6,9 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use http::Method;
+use swiftwater_net::Connection;
 use swiftwater_select::{Hedge, Reason, Transport};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::choice::{ArmChoice, ReplaySafe};
 use super::chooser::{Place, Raced, Selection, Turn};
@@ -154,11 +155,17 @@ impl Selection {
         };
         let progress = Progress::default();
         let selected = state.connection(job, way, &progress).await?;
-        let over_quic = matches!(selected.link, Link::Http3(..));
+        let connection = match &selected.link {
+            Link::Http3(link, _) => Some(link.sender.connection().clone()),
+            Link::Tcp(_) => None,
+        };
         self.note_connection(place, turn.arm, &selected);
         let first = state.answer_on(selected, job, way, progress);
-        match &decision.hedge {
-            Some(hedge) if over_quic => self.hedged(first, hedge, job, place).await,
+        match (&decision.hedge, connection) {
+            (Some(hedge), Some(connection)) => {
+                let overdue = overdue(&connection, hedge);
+                self.hedged(first, overdue, hedge, job, place).await
+            }
             _ => {
                 let answered = first.await?;
                 let hedged = false;
@@ -178,6 +185,7 @@ impl Selection {
     async fn hedged(
         self: &Arc<Self>,
         first: impl Future<Output = Result<Answered, Error>>,
+        overdue: impl Future<Output = ()>,
         hedge: &Hedge,
         job: &Job<'_>,
         place: Place,
@@ -189,7 +197,7 @@ impl Selection {
                 Ok(answered) => return Ok(Response { answered, hedged: false }),
                 Err(error) => Some(error),
             },
-            () = sleep(hedge.without_response) => None,
+            () = overdue => None,
         };
         tracing::debug!(origin = %job.origin, arm = %hedge.arm, "selection: sending a request over a second arm");
         self.hedging();
@@ -225,6 +233,16 @@ impl Selection {
         let selected = state.connection(job, way, &progress).await?;
         self.note_connection(place, arm, &selected);
         state.answer_on(selected, job, way, progress).await
+    }
+}
+
+/// Completes when a request that is sent on `connection` now has waited for so long that it is hedged.
+async fn overdue(connection: &Connection, hedge: &Hedge) {
+    let received = || connection.stats().packets_received.get();
+    let (sent, before) = (Instant::now(), received());
+    sleep(hedge.without_packet.min(hedge.without_response)).await;
+    if received() > before {
+        sleep_until(sent + hedge.without_response).await;
     }
 }
 

@@ -50,6 +50,8 @@ struct Attempt {
     begun: Instant,
     /// Stream bytes sent and sent again on the connection before.
     before: Traffic,
+    /// Packets that QUIC had received.
+    packets_before: u64,
 }
 
 #[derive(Debug)]
@@ -203,7 +205,7 @@ impl Browser {
         self.attempt(host, id, over);
         if let Some(hedge) = hedge.filter(|_| over == Protocol::Quic) {
             let after = match self.quic_ready {
-                Some(_) => hedge.without_response,
+                Some(_) => hedge.without_packet,
                 None => hedge.without_handshake,
             };
             host.set_timer(now + after, FIRST + 4 * id + HEDGE);
@@ -217,6 +219,7 @@ impl Browser {
 
     fn attempt(&mut self, host: &mut HostContext<'_>, id: u64, over: Protocol) {
         let before = self.traffic(host);
+        let packets_before = self.packets_received(host);
         let Some(open) = self.open.get_mut(&id) else {
             return;
         };
@@ -230,6 +233,7 @@ impl Browser {
             number,
             begun: host.now(),
             before,
+            packets_before,
         });
     }
 
@@ -244,6 +248,13 @@ impl Browser {
                 retransmitted: stats.stream_bytes_retransmitted.get(),
             }
         })
+    }
+
+    /// Packets that the present QUIC connection has received.
+    fn packets_received(&self, host: &HostContext<'_>) -> u64 {
+        let handle = self.client.quic().handle();
+        let connection = handle.and_then(|handle| host.view(handle));
+        connection.map_or(0, |connection| connection.stats().packets_received.get())
     }
 
     fn quic_rtt(&self, host: &HostContext<'_>) -> Option<Duration> {
@@ -264,10 +275,16 @@ impl Browser {
         if self.client.exchange(first.number).is_some_and(has_begun) {
             return;
         }
-        let without_response = open.decision.hedge.as_ref().map(|it| it.without_response);
-        if let (Some(ready), Some(after)) = (self.quic_ready, without_response) {
-            // The time counts from the sending.
-            let due = ready.max(first.begun) + after;
+        if let (Some(ready), Some(hedge)) = (self.quic_ready, &open.decision.hedge) {
+            // The times count from the sending.
+            let sent = ready.max(first.begun);
+            let is_silent = self.packets_received(host) == first.packets_before;
+            let after = if is_silent {
+                hedge.without_packet.min(hedge.without_response)
+            } else {
+                hedge.without_response
+            };
+            let due = sent + after;
             if due > host.now() {
                 host.set_timer(due, FIRST + 4 * id + HEDGE);
                 return;

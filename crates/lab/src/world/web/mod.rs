@@ -97,6 +97,10 @@ fn selector(spec: &WebSpec, strategy: &Strategy, seed: u64) -> Result<Selector, 
         ),
         ("score_threshold", spec.score_threshold),
         ("stall_factor", spec.stall_factor),
+        (
+            "hedge_floor",
+            spec.hedge_floor.map(|floor| floor.as_secs_f64()),
+        ),
     ];
     for (name, value) in changes {
         if let Some(value) = value {

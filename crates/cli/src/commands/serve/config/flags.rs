@@ -173,6 +173,8 @@ fn site(args: &ServeArgs) -> Option<Site> {
         upstream_host: None,
         upstream_name: None,
         upstream_ca: None,
+        upstream_cert: None,
+        upstream_key: None,
         trust_forwarded: false,
         connect_timeout: None,
         head_timeout: None,

@@ -400,6 +400,12 @@ pub struct Route {
     /// Upstream over TLS: file of the certificates that are trusted, PEM. Default: those of the system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream_ca: Option<PathBuf>,
+    /// Upstream over TLS: file of the certificate chain that it gets if it asks for one, PEM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream_cert: Option<PathBuf>,
+    /// Upstream over TLS: file of the key of `upstream_cert`, PEM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream_key: Option<PathBuf>,
     /// Upstream: trust the `Forwarded` and `X-Forwarded-*` fields of clients, as behind another
     /// proxy.
     #[serde(default, skip_serializing_if = "is_false")]

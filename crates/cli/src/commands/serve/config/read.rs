@@ -145,8 +145,7 @@ fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
         let of_upstreams = route.strip_path
             || route.preserve_host
             || route.upstream_host.is_some()
-            || route.upstream_name.is_some()
-            || route.upstream_ca.is_some()
+            || is_for_tls(route)
             || route.trust_forwarded
             || route.connect_timeout.is_some()
             || route.head_timeout.is_some()
@@ -168,19 +167,21 @@ fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
                  directory"
             }
             [_, false, ..] if of_upstreams => {
-                "strip_path, preserve_host, upstream_host, upstream_name, upstream_ca, trust_forwarded, \
-                 connect_timeout, head_timeout, body_timeout, websocket, websocket_timeout, health_path \
-                 and health_interval are for an upstream"
+                "strip_path, preserve_host, upstream_host, upstream_name, upstream_ca, upstream_cert, upstream_key, \
+                 trust_forwarded, connect_timeout, head_timeout, body_timeout, websocket, websocket_timeout, \
+                 health_path and health_interval are for an upstream"
             }
             [_, _, false, _] if route.status.is_some() => "status is for a redirection",
             [false, true, false, false] if route.preserve_host && route.upstream_host.is_some() => {
                 "either preserve_host or upstream_host"
             }
+            [false, true, false, false] if is_for_tls(route) && !has_secure_upstream(route) => {
+                "upstream_name, upstream_ca, upstream_cert and upstream_key are for an upstream with https://"
+            }
             [false, true, false, false]
-                if (route.upstream_name.is_some() || route.upstream_ca.is_some())
-                    && !has_secure_upstream(route) =>
+                if route.upstream_cert.is_some() != route.upstream_key.is_some() =>
             {
-                "upstream_name and upstream_ca are for an upstream with https://"
+                "upstream_cert and upstream_key go together"
             }
             [false, true, false, false]
                 if route.health_interval.is_some() && route.health_path.is_none() =>
@@ -203,6 +204,13 @@ fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
         return Err(Fault::at(place, problem));
     }
     Ok(())
+}
+
+fn is_for_tls(route: &Route) -> bool {
+    route.upstream_name.is_some()
+        || route.upstream_ca.is_some()
+        || route.upstream_cert.is_some()
+        || route.upstream_key.is_some()
 }
 
 fn has_secure_upstream(route: &Route) -> bool {
@@ -249,7 +257,12 @@ fn resolve(config: &mut Config, directory: &Path) {
                 .and_then(|it| it.tokens.as_mut())
                 .into_iter()
                 .for_each(place);
-            route.upstream_ca.iter_mut().for_each(place);
+            let of_upstream = [
+                &mut route.upstream_ca,
+                &mut route.upstream_cert,
+                &mut route.upstream_key,
+            ];
+            of_upstream.into_iter().flatten().for_each(place);
         }
     }
 }
