@@ -218,6 +218,12 @@ impl Datagrams {
         (self.queues.get()).is_some_and(|queues| queues.outgoing.first(path).is_some())
     }
 
+    /// Bytes of the frame that leaves next on `path`, if one waits.
+    pub(crate) fn next_frame_size(&self, path: PathId) -> Option<usize> {
+        let queued = self.queues.get()?.outgoing.first(path)?;
+        Some(Frame::Datagram { data: &queued.data }.size())
+    }
+
     /// Whether datagrams, of which at least one waits for `path`, or streams of urgency `streams` (`None` if
     /// none can send) go first there.
     pub(crate) fn next_sender(&mut self, streams: Option<u8>, path: PathId) -> NextSender {
