@@ -42,6 +42,14 @@ impl DatagramBuffer {
         Some(payload)
     }
 
+    /// Adds all datagrams to `datagrams`, the oldest first; false if there are none.
+    pub(super) fn pop_all(&mut self, datagrams: &mut Vec<Bytes>) -> bool {
+        let any = !self.datagrams.is_empty();
+        datagrams.extend(self.datagrams.drain(..));
+        self.bytes = 0;
+        any
+    }
+
     /// Datagrams dropped to make room for newer ones.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped

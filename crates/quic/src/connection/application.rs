@@ -94,6 +94,26 @@ impl Connection {
         data: Bytes,
         options: DatagramOptions,
     ) -> Result<(), SendDatagramError> {
+        let (options, room) = self.prepare_datagram(options)?;
+        self.datagrams.send(data, options, room)
+    }
+
+    /// The same for a datagram that is given in parts, which are copied: to memory of the connection that is used again
+    /// and again, so that many datagrams need no allocation each.
+    pub fn send_datagram_parts(
+        &mut self,
+        parts: &[&[u8]],
+        options: DatagramOptions,
+    ) -> Result<(), SendDatagramError> {
+        let (options, room) = self.prepare_datagram(options)?;
+        self.datagrams.send_parts(parts, options, room)
+    }
+
+    /// The options of a datagram as far as they can be met, and the room for frames in packets that may carry it.
+    fn prepare_datagram(
+        &self,
+        options: DatagramOptions,
+    ) -> Result<(DatagramOptions, usize), SendDatagramError> {
         if let Some(reason) = self.lifecycle.reason() {
             return Err(reason.clone().into());
         }
@@ -101,8 +121,7 @@ impl Connection {
         let path = options.path;
         let path = path.filter(|path| self.paths.get(*path).is_some_and(works));
         let options = DatagramOptions { path, ..options };
-        let room = self.paths.data_room(&self.handshake);
-        self.datagrams.send(data, options, room)
+        Ok((options, self.paths.data_room(&self.handshake)))
     }
 
     /// The oldest unread datagram.

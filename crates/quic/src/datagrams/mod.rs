@@ -3,10 +3,12 @@
 //!
 //! - `options.rs`: key, deadline and urgency of a datagram, and its fate, as applications see them;
 //! - `send_queue.rs`: datagrams that wait to be sent;
+//! - `payload_arena.rs`: where their payloads are;
 //! - `stream_share.rs`: how datagrams and streams share packets;
 //! - `receive_queue.rs`: datagrams that wait to be read.
 
 mod options;
+mod payload_arena;
 mod receive_queue;
 mod send_queue;
 mod stream_share;
@@ -23,6 +25,7 @@ pub use self::options::{DatagramOptions, ReceivedDatagram};
 pub(crate) use self::stream_share::NextSender;
 use crate::observe::DatagramFate;
 
+use self::payload_arena::PayloadArena;
 use self::receive_queue::ReceiveQueue;
 use self::send_queue::{QueuedDatagram, SendQueue};
 use self::stream_share::StreamShare;
@@ -67,6 +70,7 @@ pub(crate) struct Datagrams {
 #[derive(Debug, Default)]
 struct DatagramQueues {
     outgoing: SendQueue,
+    payloads: PayloadArena,
     incoming: ReceiveQueue,
     share: StreamShare,
     /// Fates that wait to be polled.
@@ -133,19 +137,37 @@ impl Datagrams {
         options: DatagramOptions,
         room: usize,
     ) -> Result<(), SendDatagramError> {
-        let max = self.max_size(room).ok_or(SendDatagramError::Unsupported)?;
-        if data.len() > max {
-            return Err(SendDatagramError::TooLarge {
-                size: data.len(),
-                max,
-            });
-        }
+        self.admit(data.len(), room)?;
         let outgoing = &mut self.queues.need().outgoing;
-        if outgoing.bytes() + cost(&data) > self.capacity && !outgoing.is_empty() {
+        outgoing.push(QueuedDatagram { data, options });
+        Ok(())
+    }
+
+    /// Queues a copy of a datagram that is given in parts.
+    pub(crate) fn send_parts(
+        &mut self,
+        parts: &[&[u8]],
+        options: DatagramOptions,
+        room: usize,
+    ) -> Result<(), SendDatagramError> {
+        self.admit(parts.iter().map(|part| part.len()).sum(), room)?;
+        let queues = self.queues.need();
+        let data = queues.payloads.store(parts, self.capacity);
+        queues.outgoing.push(QueuedDatagram { data, options });
+        Ok(())
+    }
+
+    /// Whether a datagram of `size` bytes may be queued.
+    fn admit(&mut self, size: usize, room: usize) -> Result<(), SendDatagramError> {
+        let max = self.max_size(room).ok_or(SendDatagramError::Unsupported)?;
+        if size > max {
+            return Err(SendDatagramError::TooLarge { size, max });
+        }
+        let outgoing = &self.queues.need().outgoing;
+        if outgoing.bytes() + size + OVERHEAD > self.capacity && !outgoing.is_empty() {
             self.blocked = true;
             return Err(SendDatagramError::Blocked);
         }
-        outgoing.push(QueuedDatagram { data, options });
         Ok(())
     }
 
