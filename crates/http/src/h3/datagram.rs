@@ -85,7 +85,9 @@ impl EarlyDatagrams {
     pub(crate) fn keep(&mut self, id: StreamId, payload: Bytes, limit: usize) -> bool {
         let room = self.waiting.len() < limit;
         if room {
-            self.waiting.push_back((id, payload));
+            // It may wait for long, and shares memory with others.
+            self.waiting
+                .push_back((id, Bytes::copy_from_slice(&payload)));
         }
         room
     }

@@ -3,9 +3,9 @@
 //!
 //! - `options.rs`: key, deadline and urgency of a datagram, and its fate, as applications see them;
 //! - `send_queue.rs`: datagrams that wait to be sent;
-//! - `payload_arena.rs`: where their payloads are;
 //! - `stream_share.rs`: how datagrams and streams share packets;
-//! - `receive_queue.rs`: datagrams that wait to be read.
+//! - `receive_queue.rs`: datagrams that wait to be read;
+//! - `payload_arena.rs`: where the payloads in both queues are.
 
 mod options;
 mod payload_arena;
@@ -41,6 +41,12 @@ const TYPE_LEN: usize = 1;
 /// the queue keep any number of empty ones.
 const OVERHEAD: usize = 64;
 
+/// Bytes of a block of payloads that wait to be sent.
+const SEND_BLOCK: usize = 16 << 10;
+
+/// What a received datagram that its application keeps holds back, bytes; or its own size, if that is more.
+const RECEIVE_BLOCK: usize = 4 << 10;
+
 /// What a datagram counts for in a queue.
 fn cost(data: &[u8]) -> usize {
     data.len() + OVERHEAD
@@ -70,8 +76,9 @@ pub(crate) struct Datagrams {
 #[derive(Debug, Default)]
 struct DatagramQueues {
     outgoing: SendQueue,
-    payloads: PayloadArena,
+    payloads: PayloadArena<SEND_BLOCK>,
     incoming: ReceiveQueue,
+    received_payloads: PayloadArena<RECEIVE_BLOCK>,
     share: StreamShare,
     /// Fates that wait to be polled.
     fates: VecDeque<(u64, DatagramFate)>,
@@ -354,18 +361,20 @@ impl Datagrams {
             ));
         }
         let (path, packet) = (self.arriving_on, self.arriving_in);
-        let incoming = &mut self.queues.need().incoming;
+        let queues = self.queues.need();
+        let incoming = &mut queues.incoming;
         let was_empty = incoming.is_empty();
         self.totals.dropped_unread += incoming.make_room(cost(data), self.capacity);
+        let payloads = &mut queues.received_payloads;
         incoming.push(ReceivedDatagram {
-            data: Bytes::copy_from_slice(data),
+            data: payloads.store(&[data], self.capacity),
             path,
             packet,
         });
         Ok(was_empty)
     }
 
-    /// The oldest unread datagram.
+    /// The oldest unread datagram, whose payload shares its memory with others.
     pub(crate) fn recv(&mut self) -> Option<ReceivedDatagram> {
         self.queues.get_mut()?.incoming.pop()
     }

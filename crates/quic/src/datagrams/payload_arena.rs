@@ -1,23 +1,20 @@
-//! Memory for the payloads of datagrams that wait to be sent: few blocks that are used again, instead of an allocation
-//! for each datagram.
+//! Memory for the payloads of datagrams that wait: few blocks that are used again, instead of an allocation for each
+//! datagram.
 
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// Bytes of a block, at least.
-const BLOCK: usize = 16 << 10;
-
-/// Blocks. One can be used again once no payload in it is left.
+/// Blocks of `BLOCK` bytes at least. One can be used again once no payload in it is left.
 #[derive(Debug, Default)]
-pub(super) struct PayloadArena {
+pub(super) struct PayloadArena<const BLOCK: usize> {
     /// What is left of the block in use; it has no content.
     current: BytesMut,
     /// Blocks that were used up, the oldest first.
     used: VecDeque<BytesMut>,
 }
 
-impl PayloadArena {
+impl<const BLOCK: usize> PayloadArena<BLOCK> {
     /// Copies a payload that is given in parts. Of the blocks that are used up at most `limit` bytes are kept for
     /// later.
     pub(super) fn store(&mut self, parts: &[&[u8]], limit: usize) -> Bytes {
@@ -52,11 +49,12 @@ impl PayloadArena {
 mod tests {
     use super::*;
 
+    const BLOCK: usize = 16 << 10;
     const LIMIT: usize = 1 << 20;
 
     #[test]
     fn payloads_stay_as_they_are() {
-        let mut arena = PayloadArena::default();
+        let mut arena = PayloadArena::<BLOCK>::default();
         let mut kept = VecDeque::new();
         for nth in 0..5_000_usize {
             let (head, tail) = ([nth as u8; 3], vec![(nth >> 8) as u8; nth * 7 % 1_500]);
@@ -72,7 +70,7 @@ mod tests {
 
     #[test]
     fn memory_is_used_again() {
-        let mut arena = PayloadArena::default();
+        let mut arena = PayloadArena::<BLOCK>::default();
         let mut waiting = VecDeque::new();
         let mut places = std::collections::BTreeSet::new();
         for _ in 0..10_000 {
@@ -89,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_large_payload_gets_a_block_of_its_own() {
-        let mut arena = PayloadArena::default();
+        let mut arena = PayloadArena::<BLOCK>::default();
         let small = arena.store(&[b"small"], LIMIT);
         let large = arena.store(&[&[1; 3 * BLOCK]], LIMIT);
         assert_eq!(small, b"small"[..]);

@@ -32,6 +32,9 @@ use crate::tecc::{Agreement, RepairLimits, data};
 /// How long a datagram may wait for its turn to the client: what is older, the sender has sent again.
 pub(super) const MAX_QUEUE_DELAY: Duration = Duration::from_millis(300);
 
+/// Datagrams of a client that mostly wait together: a tunnel keeps room for so many.
+const USUAL_BURST: usize = 64;
+
 /// What a tunnel needs.
 pub(super) struct Tunnel {
     pub(super) socket: TargetSocket,
@@ -126,6 +129,9 @@ impl Tunnel {
                     idle.restart();
                     if let Err(error) = target.forward_all(waiting.drain(..)) {
                         return error.into();
+                    }
+                    if waiting.capacity() > 2 * USUAL_BURST {
+                        waiting.shrink_to(USUAL_BURST);
                     }
                 }
                 piece = content.next() => match piece {

@@ -76,7 +76,7 @@ impl Connection {
 
     pub(super) fn on_datagrams(&mut self, now: Instant, quic: &mut quic::Connection) {
         while self.reports.fault.is_none()
-            && let Some(data) = quic.recv_datagram()
+            && let Some(data) = quic.recv_shared_datagram()
         {
             match datagram::decode(data) {
                 Err(fault) => self.fail(now, quic, fault),

@@ -24,8 +24,8 @@ pub struct DatagramsEnded;
 /// The HTTP datagrams of an extended CONNECT request (RFC 9297, section 2). Clones share the request.
 ///
 /// Up to 256 KiB of received datagrams wait to be read, each counted as its payload and 64 bytes; beyond it
-/// the oldest are dropped. The datagrams belong to the request: they end with it, and dropping the handle does
-/// not end the request.
+/// the oldest are dropped. 64 of them may hold back 4 KiB each, which they share with datagrams of other requests. The
+/// datagrams belong to the request: they end with it, and dropping the handle does not end the request.
 #[derive(Clone)]
 pub struct HttpDatagrams {
     held: Arc<Held>,
@@ -133,7 +133,9 @@ impl HttpDatagrams {
         .await
     }
 
-    /// Waits for datagrams of the peer, as [`HttpDatagrams::recv`] does, and adds all that wait to `datagrams`.
+    /// Waits for datagrams of the peer, as [`HttpDatagrams::recv`] does, and adds all that wait to `datagrams`, for
+    /// those who are soon done with them: it takes no allocation for each, but each may hold back 4 KiB of memory that it
+    /// shares with others.
     pub async fn recv_all(&self, datagrams: &mut Vec<Bytes>) -> Result<(), DatagramsEnded> {
         std::future::poll_fn(|cx| {
             self.poll_flow(|flow| {
