@@ -8,8 +8,8 @@ use bytes::{Bytes, BytesMut};
 /// Blocks of `BLOCK` bytes at least. One can be used again once no payload in it is left.
 #[derive(Debug, Default)]
 pub(super) struct PayloadArena<const BLOCK: usize> {
-    /// What is left of the block in use; it has no content.
-    current: BytesMut,
+    /// What is left of the block in use; it has no content. There is none at first.
+    current: Option<BytesMut>,
     /// Blocks that were used up, the oldest first.
     used: VecDeque<BytesMut>,
 }
@@ -19,29 +19,37 @@ impl<const BLOCK: usize> PayloadArena<BLOCK> {
     /// later.
     pub(super) fn store(&mut self, parts: &[&[u8]], limit: usize) -> Bytes {
         let len: usize = parts.iter().map(|part| part.len()).sum();
-        if self.current.capacity() < len {
-            self.begin_block(len, limit);
-        }
+        let mut block = match self.current.take() {
+            Some(block) if block.capacity() >= len => block,
+            full => self.begin_block(full, len, limit),
+        };
         for part in parts {
-            self.current.extend_from_slice(part);
+            block.extend_from_slice(part);
         }
-        self.current.split().freeze()
+        let payload = block.split().freeze();
+        self.current = Some(block);
+        payload
     }
 
-    /// Goes over to a block with room for `len` bytes: the one in use or the oldest one if it is free, else a new one.
-    fn begin_block(&mut self, len: usize, limit: usize) {
-        if self.current.try_reclaim(len) {
-            return;
+    /// A block with room for `len` bytes, which `full` does not have: the same or the oldest one if it is free, else a
+    /// new one.
+    fn begin_block(&mut self, full: Option<BytesMut>, len: usize, limit: usize) -> BytesMut {
+        let is_free = |block: &mut BytesMut| block.try_reclaim(len);
+        if let Some(mut full) = full {
+            if is_free(&mut full) {
+                return full;
+            }
+            self.used.push_back(full);
         }
-        let oldest = self.used.front_mut();
-        let is_free = oldest.is_some_and(|oldest| oldest.try_reclaim(len));
-        let free = if is_free { self.used.pop_front() } else { None };
-        let next = free.unwrap_or_else(|| BytesMut::with_capacity(len.max(BLOCK)));
-        if self.used.len() >= limit / BLOCK {
+        if self.used.front_mut().is_some_and(is_free)
+            && let Some(oldest) = self.used.pop_front()
+        {
+            return oldest;
+        }
+        if self.used.len() > limit / BLOCK {
             self.used.pop_front();
         }
-        self.used
-            .push_back(std::mem::replace(&mut self.current, next));
+        BytesMut::with_capacity(len.max(BLOCK))
     }
 }
 
