@@ -82,12 +82,12 @@ pub(crate) struct EarlyDatagrams {
 
 impl EarlyDatagrams {
     /// Buffers a datagram unless `limit` are buffered already; false if it was dropped.
-    pub(crate) fn keep(&mut self, id: StreamId, payload: Bytes, limit: usize) -> bool {
+    pub(crate) fn keep(&mut self, id: StreamId, payload: &[u8], limit: usize) -> bool {
         let room = self.waiting.len() < limit;
         if room {
             // It may wait for long, and shares memory with others.
             self.waiting
-                .push_back((id, Bytes::copy_from_slice(&payload)));
+                .push_back((id, Bytes::copy_from_slice(payload)));
         }
         room
     }

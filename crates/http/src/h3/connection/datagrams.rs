@@ -108,7 +108,7 @@ impl Connection {
                     && (request.is_some() || !self.shutdown.has_come(id)) =>
             {
                 let limit = self.config.limits.max_early_datagrams;
-                if !self.early_datagrams.keep(id, payload, limit) {
+                if !self.early_datagrams.keep(id, &payload, limit) {
                     self.reports.stats.datagrams_dropped += 1;
                 }
             }
