@@ -29,6 +29,9 @@ impl ContextId {
     }
 }
 
+/// What precedes a payload in [`ContextId::UDP`].
+pub(crate) const UDP_HEAD: [u8; 1] = [0];
+
 /// The payload of an HTTP datagram: `payload` in `context`.
 pub fn encode(context: ContextId, payload: &[u8]) -> Vec<u8> {
     encode_parts(context, &[payload])

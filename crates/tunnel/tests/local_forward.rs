@@ -153,8 +153,12 @@ async fn tcp_connections_have_tunnels_of_their_own() {
         let running = Arc::clone(&forward);
         tokio::spawn(async move { running.run().await });
         let address = forward.local_addr().unwrap();
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        let error = stream.read(&mut [0; 1]).await.unwrap_err();
+        // Perhaps even before the system tells that it is connected.
+        let read = async {
+            let mut stream = TcpStream::connect(address).await?;
+            stream.read(&mut [0; 1]).await
+        };
+        let error = read.await.unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
         assert_eq!(forward.stats().failed, 1);
     })

@@ -5,20 +5,34 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Buf, Bytes};
 use swiftwater_units::StreamId;
+use swiftwater_wire::VarInt;
 
 use super::code::Code;
 use super::error::Fault;
-use super::stream_type::{PartialInt, put_int};
+use super::stream_type::PartialInt;
 
 /// The largest quarter stream ID: that of the largest stream identifier.
 const MAX_QUARTER: u64 = (1 << 60) - 1;
 
-/// Encodes a datagram of the request of stream `id` as the payload of a DATAGRAM frame.
-pub(crate) fn encode(id: StreamId, payload: &[u8]) -> Bytes {
-    let mut out = Vec::with_capacity(8 + payload.len());
-    put_int(&mut out, id.get() / 4);
-    out.extend_from_slice(payload);
-    out.into()
+/// What precedes a datagram of the request of stream `id` in the payload of a DATAGRAM frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prefix {
+    bytes: [u8; 8],
+    start: usize,
+}
+
+impl Prefix {
+    pub(crate) fn of(id: StreamId) -> Self {
+        let quarter = VarInt::saturating(id.get() / 4);
+        let start = 8 - quarter.size();
+        let mut bytes = quarter.get().to_be_bytes();
+        bytes[start] |= (quarter.size().trailing_zeros() as u8) << 6;
+        Self { bytes, start }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
 }
 
 /// Decodes a DATAGRAM frame's payload to the request's stream and the HTTP datagram's payload.
@@ -68,10 +82,12 @@ pub(crate) struct EarlyDatagrams {
 
 impl EarlyDatagrams {
     /// Buffers a datagram unless `limit` are buffered already; false if it was dropped.
-    pub(crate) fn keep(&mut self, id: StreamId, payload: Bytes, limit: usize) -> bool {
+    pub(crate) fn keep(&mut self, id: StreamId, payload: &[u8], limit: usize) -> bool {
         let room = self.waiting.len() < limit;
         if room {
-            self.waiting.push_back((id, payload));
+            // It may wait for long, and shares memory with others.
+            self.waiting
+                .push_back((id, Bytes::copy_from_slice(payload)));
         }
         room
     }

@@ -9,6 +9,10 @@ use swiftwater_net::quic::DatagramFate;
 /// Memory of a datagram in addition to its bytes.
 const DATAGRAM_OVERHEAD: usize = 64;
 
+/// Datagrams that stay where they were received, in memory that they share with others; further ones that wait have
+/// memory of their own. So what is not read holds back little more than it counts for.
+const MAX_SHARED: usize = 64;
+
 /// Most fates of datagrams that wait to be read, the newest: 96 kB.
 const MAX_WAITING_FATES: usize = 4096;
 
@@ -28,18 +32,36 @@ impl DatagramBuffer {
     /// 64 bytes, the oldest are dropped.
     pub(super) fn push(&mut self, payload: Bytes, max_bytes: usize, wakers: &mut Vec<Waker>) {
         self.bytes += payload.len() + DATAGRAM_OVERHEAD;
-        self.datagrams.push_back(payload);
-        while self.bytes > max_bytes && self.pop().is_some() {
+        self.datagrams
+            .push_back(if self.datagrams.len() < MAX_SHARED {
+                payload
+            } else {
+                Bytes::copy_from_slice(&payload)
+            });
+        while self.bytes > max_bytes && self.pop_shared().is_some() {
             self.dropped += 1;
         }
         wakers.append(&mut self.readers);
     }
 
-    /// The oldest datagram.
+    /// The oldest datagram, in memory of its own.
     pub(super) fn pop(&mut self) -> Option<Bytes> {
+        let shared = self.pop_shared()?;
+        Some(Bytes::copy_from_slice(&shared))
+    }
+
+    fn pop_shared(&mut self) -> Option<Bytes> {
         let payload = self.datagrams.pop_front()?;
         self.bytes -= payload.len() + DATAGRAM_OVERHEAD;
         Some(payload)
+    }
+
+    /// Adds all datagrams to `datagrams`, the oldest first, where they are; false if there are none.
+    pub(super) fn pop_all(&mut self, datagrams: &mut Vec<Bytes>) -> bool {
+        let any = !self.datagrams.is_empty();
+        datagrams.extend(self.datagrams.drain(..));
+        self.bytes = 0;
+        any
     }
 
     /// Datagrams dropped to make room for newer ones.

@@ -94,6 +94,26 @@ impl Connection {
         data: Bytes,
         options: DatagramOptions,
     ) -> Result<(), SendDatagramError> {
+        let (options, room) = self.prepare_datagram(options)?;
+        self.datagrams.send(data, options, room)
+    }
+
+    /// The same for a datagram that is given in parts, which are copied: to memory of the connection that is used again
+    /// and again, so that many datagrams need no allocation each.
+    pub fn send_datagram_parts(
+        &mut self,
+        parts: &[&[u8]],
+        options: DatagramOptions,
+    ) -> Result<(), SendDatagramError> {
+        let (options, room) = self.prepare_datagram(options)?;
+        self.datagrams.send_parts(parts, options, room)
+    }
+
+    /// The options of a datagram as far as they can be met, and the room for frames in packets that may carry it.
+    fn prepare_datagram(
+        &self,
+        options: DatagramOptions,
+    ) -> Result<(DatagramOptions, usize), SendDatagramError> {
         if let Some(reason) = self.lifecycle.reason() {
             return Err(reason.clone().into());
         }
@@ -101,8 +121,7 @@ impl Connection {
         let path = options.path;
         let path = path.filter(|path| self.paths.get(*path).is_some_and(works));
         let options = DatagramOptions { path, ..options };
-        let room = self.paths.data_room(&self.handshake);
-        self.datagrams.send(data, options, room)
+        Ok((options, self.paths.data_room(&self.handshake)))
     }
 
     /// The oldest unread datagram.
@@ -112,7 +131,15 @@ impl Connection {
 
     /// The oldest unread datagram, with the number of the packet that carried it.
     pub fn recv_datagram_with_packet(&mut self) -> Option<ReceivedDatagram> {
-        self.datagrams.recv()
+        let shared = self.datagrams.recv()?;
+        let data = Bytes::copy_from_slice(&shared.data);
+        Some(ReceivedDatagram { data, ..shared })
+    }
+
+    /// The oldest unread datagram, for those who are soon done with it: it takes no allocation, but shares 4 KiB of
+    /// memory with others, which are used again once none of them is left.
+    pub fn recv_shared_datagram(&mut self) -> Option<Bytes> {
+        Some(self.datagrams.recv()?.data)
     }
 
     /// Datagrams that wait to be sent.

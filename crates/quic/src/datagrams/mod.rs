@@ -4,9 +4,11 @@
 //! - `options.rs`: key, deadline and urgency of a datagram, and its fate, as applications see them;
 //! - `send_queue.rs`: datagrams that wait to be sent;
 //! - `stream_share.rs`: how datagrams and streams share packets;
-//! - `receive_queue.rs`: datagrams that wait to be read.
+//! - `receive_queue.rs`: datagrams that wait to be read;
+//! - `payload_arena.rs`: where the payloads in both queues are.
 
 mod options;
+mod payload_arena;
 mod receive_queue;
 mod send_queue;
 mod stream_share;
@@ -23,6 +25,7 @@ pub use self::options::{DatagramOptions, ReceivedDatagram};
 pub(crate) use self::stream_share::NextSender;
 use crate::observe::DatagramFate;
 
+use self::payload_arena::PayloadArena;
 use self::receive_queue::ReceiveQueue;
 use self::send_queue::{QueuedDatagram, SendQueue};
 use self::stream_share::StreamShare;
@@ -37,6 +40,12 @@ const TYPE_LEN: usize = 1;
 /// What keeping a datagram costs beside its bytes. Without it, a peer or an application could make
 /// the queue keep any number of empty ones.
 const OVERHEAD: usize = 64;
+
+/// Bytes of a block of payloads that wait to be sent.
+const SEND_BLOCK: usize = 16 << 10;
+
+/// What a received datagram that its application keeps holds back, bytes; or its own size, if that is more.
+const RECEIVE_BLOCK: usize = 4 << 10;
 
 /// What a datagram counts for in a queue.
 fn cost(data: &[u8]) -> usize {
@@ -67,7 +76,9 @@ pub(crate) struct Datagrams {
 #[derive(Debug, Default)]
 struct DatagramQueues {
     outgoing: SendQueue,
+    payloads: PayloadArena<SEND_BLOCK>,
     incoming: ReceiveQueue,
+    received_payloads: PayloadArena<RECEIVE_BLOCK>,
     share: StreamShare,
     /// Fates that wait to be polled.
     fates: VecDeque<(u64, DatagramFate)>,
@@ -133,19 +144,37 @@ impl Datagrams {
         options: DatagramOptions,
         room: usize,
     ) -> Result<(), SendDatagramError> {
-        let max = self.max_size(room).ok_or(SendDatagramError::Unsupported)?;
-        if data.len() > max {
-            return Err(SendDatagramError::TooLarge {
-                size: data.len(),
-                max,
-            });
-        }
+        self.admit(data.len(), room)?;
         let outgoing = &mut self.queues.need().outgoing;
-        if outgoing.bytes() + cost(&data) > self.capacity && !outgoing.is_empty() {
+        outgoing.push(QueuedDatagram { data, options });
+        Ok(())
+    }
+
+    /// Queues a copy of a datagram that is given in parts.
+    pub(crate) fn send_parts(
+        &mut self,
+        parts: &[&[u8]],
+        options: DatagramOptions,
+        room: usize,
+    ) -> Result<(), SendDatagramError> {
+        self.admit(parts.iter().map(|part| part.len()).sum(), room)?;
+        let queues = self.queues.need();
+        let data = queues.payloads.store(parts, self.capacity);
+        queues.outgoing.push(QueuedDatagram { data, options });
+        Ok(())
+    }
+
+    /// Whether a datagram of `size` bytes may be queued.
+    fn admit(&mut self, size: usize, room: usize) -> Result<(), SendDatagramError> {
+        let max = self.max_size(room).ok_or(SendDatagramError::Unsupported)?;
+        if size > max {
+            return Err(SendDatagramError::TooLarge { size, max });
+        }
+        let outgoing = &self.queues.need().outgoing;
+        if outgoing.bytes() + size + OVERHEAD > self.capacity && !outgoing.is_empty() {
             self.blocked = true;
             return Err(SendDatagramError::Blocked);
         }
-        outgoing.push(QueuedDatagram { data, options });
         Ok(())
     }
 
@@ -216,6 +245,12 @@ impl Datagrams {
     /// True if datagrams wait that may leave on `path`.
     pub(crate) fn has_pending_on(&self, path: PathId) -> bool {
         (self.queues.get()).is_some_and(|queues| queues.outgoing.first(path).is_some())
+    }
+
+    /// Bytes of the frame that leaves next on `path`, if one waits.
+    pub(crate) fn next_frame_size(&self, path: PathId) -> Option<usize> {
+        let queued = self.queues.get()?.outgoing.first(path)?;
+        Some(Frame::Datagram { data: &queued.data }.size())
     }
 
     /// Whether datagrams, of which at least one waits for `path`, or streams of urgency `streams` (`None` if
@@ -326,18 +361,20 @@ impl Datagrams {
             ));
         }
         let (path, packet) = (self.arriving_on, self.arriving_in);
-        let incoming = &mut self.queues.need().incoming;
+        let queues = self.queues.need();
+        let incoming = &mut queues.incoming;
         let was_empty = incoming.is_empty();
         self.totals.dropped_unread += incoming.make_room(cost(data), self.capacity);
+        let payloads = &mut queues.received_payloads;
         incoming.push(ReceivedDatagram {
-            data: Bytes::copy_from_slice(data),
+            data: payloads.store(&[data], self.capacity),
             path,
             packet,
         });
         Ok(was_empty)
     }
 
-    /// The oldest unread datagram.
+    /// The oldest unread datagram, whose payload shares its memory with others.
     pub(crate) fn recv(&mut self) -> Option<ReceivedDatagram> {
         self.queues.get_mut()?.incoming.pop()
     }

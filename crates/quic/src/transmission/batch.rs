@@ -2,12 +2,14 @@
 
 use swiftwater_units::ByteCount;
 
+use crate::crypto::EncryptionLevel;
 use crate::handshake::KeysUnavailable;
 use crate::policy_host::Scheduled;
 use crate::transmit::{EcnCodepoint, Transmit};
 
 use super::Transmission;
 use super::choose::Choice;
+use super::packet::MIN_NUMBER_LEN;
 use crate::buffers::Workspace;
 
 /// What was done for the next datagram already, before it is chosen.
@@ -111,14 +113,27 @@ impl Transmission<'_> {
             }
             batch.segments += 1;
             self.policies.on_datagram_sent(self.now, self.path.id, len);
-            // Only full datagrams can be followed by others of the same size, all of a batch have the
-            // same mark, and the scheduler is asked again once its permission is used up.
+            // All of a batch have the same size and the same mark, and the scheduler is asked again once its
+            // permission is used up.
+            let may_follow = len == limit || (batch.segments == 1 && self.next_fits(len));
             let next = ByteCount::new((batch.size + batch.segment) as u64);
-            if len < limit || next > batch.max_bytes || self.path.network.ecn.mark() != batch.ecn {
+            if !may_follow || next > batch.max_bytes || self.path.network.ecn.mark() != batch.ecn {
                 break;
             }
         }
         Ok(BatchEnd::Complete)
+    }
+
+    /// Whether the application's next DATAGRAM frame fits into a packet of `size` bytes, less than a full one. Those of
+    /// one sender often have one size that fills no packet, in tunnels above all: they leave together all the same.
+    /// An estimate: what does not fit after all leaves with the next batch.
+    fn next_fits(&self, size: usize) -> bool {
+        let next = self.datagrams.next_frame_size(self.path.id);
+        next.is_some_and(|frame| {
+            let header = 1 + self.path.cids.remote.current().len() + MIN_NUMBER_LEN;
+            let tag_len = self.handshake.keys().tag_len(EncryptionLevel::OneRtt);
+            header + frame + tag_len <= size
+        })
     }
 
     /// Where the datagrams of a batch go; `None` if it has none.

@@ -23,7 +23,7 @@ use crate::buffers::{PacketBuffers, Workspace};
 const MIN_SAMPLED: usize = 4;
 
 /// Shortest packet number of 1-RTT packets, bytes; enough for 32,768 packets in flight.
-const MIN_NUMBER_LEN: usize = 2;
+pub(super) const MIN_NUMBER_LEN: usize = 2;
 
 /// Non-ack-eliciting packets in a row, at most.
 const MAX_NON_ELICITING_RUN: u32 = 100;

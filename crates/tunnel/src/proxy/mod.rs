@@ -12,12 +12,15 @@
 mod access;
 mod capsules;
 mod config;
+mod content;
 mod idle;
 mod places;
+mod receive_buffers;
 mod refusal;
 mod repaired;
 mod request;
 mod resolve;
+mod send_run;
 mod stats;
 mod target_socket;
 mod tcp_tunnel;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use swiftwater_http::udp::connect::HttpDatagrams;
+use swiftwater_http::udp::connect::{DatagramBatch, HttpDatagrams};
 use swiftwater_net::quic::DatagramFate;
 use swiftwater_units::{Bandwidth, Instant};
 
@@ -48,16 +48,16 @@ impl Repaired {
     /// Sends a payload with the next number.
     pub(super) fn send(
         &mut self,
-        datagrams: &HttpDatagrams,
+        batch: &mut DatagramBatch<'_>,
+        now: Instant,
         payload: &[u8],
     ) -> Result<(), Dropped> {
         self.is_changed = true;
         let number = self.repair.next_number();
         let datagram = Bytes::from(data::encode(self.agreement.data(), number, payload));
-        let now = datagrams.connection().now();
         let mut options = deadline(now + MAX_QUEUE_DELAY);
         options.key = Some(number);
-        let sent = send_datagram(datagrams, &datagram, options);
+        let sent = send_datagram(batch, [&[], &datagram], options);
         self.overflows += u64::from(sent.is_err());
         sent?;
         self.repair.on_sent(now, datagram);
@@ -98,7 +98,7 @@ impl Repaired {
         let mut options = deadline(until);
         options.key = Some(number);
         options.urgency = URGENCY_OF_REPAIRS;
-        let sent = send_datagram(datagrams, &datagram, options).is_ok();
+        let sent = datagrams.try_send_with(&datagram, options).is_ok();
         if !sent {
             self.repair.on_unsent(number);
         }
@@ -150,7 +150,7 @@ impl Repaired {
             let mut options = deadline(now + MAX_QUEUE_DELAY);
             options.urgency = URGENCY_OF_REPORTS;
             // The next one will do as well.
-            let _ = send_datagram(datagrams, &report, options);
+            let _ = datagrams.try_send_with(&report, options);
         }
         let next = reporter.next_deadline()?;
         Some(next.saturating_since(now).max(LEAST_WAIT))

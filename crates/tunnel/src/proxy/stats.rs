@@ -139,6 +139,29 @@ pub(super) enum Dropped {
     Unknown,
 }
 
+/// What became of datagrams to a client that came together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Passed {
+    datagrams: u64,
+    bytes: u64,
+    large: u64,
+    full: u64,
+}
+
+impl Passed {
+    /// Counts a payload that was sent, or not.
+    pub(super) fn add(&mut self, payload: &[u8], sent: Result<(), Dropped>) {
+        match sent {
+            Ok(()) => {
+                self.datagrams += 1;
+                self.bytes += payload.len() as u64;
+            }
+            Err(Dropped::Large) => self.large += 1,
+            Err(_) => self.full += 1,
+        }
+    }
+}
+
 impl Counters {
     pub(super) fn on_open(&self) {
         self.opened.add(1);
@@ -152,28 +175,33 @@ impl Counters {
         self.refused.add(1);
     }
 
-    pub(super) fn on_datagram_to_client(&self, len: usize) {
-        self.datagrams_to_clients.add(1);
-        self.bytes_to_clients.add(len as u64);
+    pub(super) fn on_passed_to_client(&self, passed: &Passed) {
+        self.datagrams_to_clients.add(passed.datagrams);
+        self.bytes_to_clients.add(passed.bytes);
+        for (dropped, count) in [(Dropped::Large, passed.large), (Dropped::Full, passed.full)] {
+            if count > 0 {
+                self.on_drop(dropped, count);
+            }
+        }
     }
 
-    pub(super) fn on_datagram_to_target(&self, len: usize) {
-        self.datagrams_to_targets.add(1);
-        self.bytes_to_targets.add(len as u64);
+    pub(super) fn on_datagrams_to_target(&self, datagrams: usize, bytes: usize) {
+        self.datagrams_to_targets.add(datagrams as u64);
+        self.bytes_to_targets.add(bytes as u64);
     }
 
     pub(super) fn on_repair(&self) {
         self.repaired.add(1);
     }
 
-    pub(super) fn on_drop(&self, dropped: Dropped) {
+    pub(super) fn on_drop(&self, dropped: Dropped, count: u64) {
         let counter = match dropped {
             Dropped::Large => &self.dropped_large,
             Dropped::Full => &self.dropped_full,
             Dropped::Unanswered => &self.dropped_unanswered,
             Dropped::Unknown => &self.dropped_unknown,
         };
-        counter.add(1);
+        counter.add(count);
     }
 
     pub(super) fn read(&self) -> ProxyStats {

@@ -1,16 +1,16 @@
 //! The socket of a tunnel to its target: connected, so that only the target's datagrams are received and errors of
 //! the network are reported (RFC 9298, section 3.1).
 
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use quinn_udp::{RecvMeta, UdpSocketState};
+use quinn_udp::{Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::{Interest, Ready};
 use tokio::net::UdpSocket;
 
-/// Room for what one receive call yields, which may be several datagrams, bytes.
-pub(super) const RECEIVE_BUFFER: usize = 65_535;
+use super::receive_buffers::ReceiveBuffers;
+use super::send_run::SendRun;
 
 /// Kernel buffers to ask for, bytes: a burst of a fast server waits there.
 const KERNEL_BUFFER: usize = 1 << 20;
@@ -23,6 +23,7 @@ const RECEIVABLE: Interest = Interest::READABLE.add(Interest::ERROR);
 pub(super) struct TargetSocket {
     io: UdpSocket,
     state: UdpSocketState,
+    target: SocketAddr,
 }
 
 impl TargetSocket {
@@ -57,6 +58,7 @@ impl TargetSocket {
         Ok(Self {
             io: UdpSocket::from_std(socket.into())?,
             state,
+            target,
         })
     }
 
@@ -65,14 +67,8 @@ impl TargetSocket {
         self.io.ready(RECEIVABLE).await
     }
 
-    /// Receives what is there into `buffer` and calls `each` with each datagram; false if nothing was.
-    pub(super) fn receive(
-        &self,
-        ready: Ready,
-        buffer: &mut [u8],
-        mut each: impl FnMut(&[u8]),
-    ) -> io::Result<bool> {
-        let mut meta = [RecvMeta::default()];
+    /// Receives what is there into `buffers`, as far as they have room; false if nothing was.
+    pub(super) fn receive(&self, ready: Ready, buffers: &mut ReceiveBuffers) -> io::Result<bool> {
         // One kind at a time: tokio takes a combination for nothing.
         let kind = if ready.is_error() {
             Interest::ERROR
@@ -80,23 +76,34 @@ impl TargetSocket {
             Interest::READABLE
         };
         let received = self.io.try_io(kind, || {
-            let mut slots = [IoSliceMut::new(buffer)];
-            self.state.recv((&self.io).into(), &mut slots, &mut meta)
+            buffers.fill(|slots, metas| self.state.recv((&self.io).into(), slots, metas))?;
+            // An error may still wait behind the datagrams, and is not announced again.
+            if buffers.took_all() && !ready.is_error() {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Ok(())
         });
         match received {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) => return Err(error),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => Ok(!buffers.is_empty()),
         }
-        let [meta] = meta;
-        let len = meta.len.min(buffer.len());
-        if len == 0 {
-            each(&[]);
-        }
-        for datagram in buffer[..len].chunks(meta.stride.max(1)) {
-            each(datagram);
-        }
-        Ok(true)
+    }
+
+    /// Datagrams that may leave in one system call.
+    pub(super) fn max_run(&self) -> usize {
+        self.state.max_gso_segments().max(1)
+    }
+
+    /// Sends datagrams in one system call. If that fails none has left, with `WouldBlock` if the system's buffer is full.
+    pub(super) fn send_run(&self, run: &SendRun) -> io::Result<()> {
+        let transmit = Transmit {
+            destination: self.target,
+            ecn: None,
+            contents: run.content(),
+            segment_size: Some(run.size()),
+            src_ip: None,
+        };
+        self.state.try_send((&self.io).into(), &transmit)
     }
 
     /// Sends a datagram, or fails with `WouldBlock` if the system's buffer is full.

@@ -1,15 +1,14 @@
 //! One tunnel: datagrams between a client and a target, in both directions, until the end.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body::{Body as _, Frame};
+use http_body::Frame;
 use http_body_util::channel::Sender;
 use swiftwater_http::h3::DatagramError;
-use swiftwater_http::udp::connect::HttpDatagrams;
+use swiftwater_http::udp::connect::{DatagramBatch, HttpDatagrams};
 use swiftwater_http::web::body::Body;
 use swiftwater_net::quic::{DatagramFate, DatagramOptions, SendDatagramError};
 use swiftwater_units::Instant;
@@ -18,10 +17,13 @@ use tokio::io::Ready;
 use tokio::select;
 
 use super::capsules::{self, CapsuleError, Capsules};
+use super::content::Content;
 use super::idle::Idle;
+use super::receive_buffers::ReceiveBuffers;
 use super::repaired::Repaired;
-use super::stats::{Counters, Dropped};
-use super::target_socket::{RECEIVE_BUFFER, TargetSocket};
+use super::send_run::SendRun;
+use super::stats::{Counters, Dropped, Passed};
+use super::target_socket::TargetSocket;
 use crate::MAX_UDP_PAYLOAD;
 use crate::context::{self, ContextId};
 use crate::policy::{Reflection, ReflectionLimit};
@@ -29,6 +31,9 @@ use crate::tecc::{Agreement, RepairLimits, data};
 
 /// How long a datagram may wait for its turn to the client: what is older, the sender has sent again.
 pub(super) const MAX_QUEUE_DELAY: Duration = Duration::from_millis(300);
+
+/// Datagrams of a client that mostly wait together: a tunnel keeps room for so many.
+const USUAL_BURST: usize = 64;
 
 /// What a tunnel needs.
 pub(super) struct Tunnel {
@@ -82,7 +87,7 @@ impl Tunnel {
             datagrams,
             agreement,
             to_client,
-            mut from_client,
+            from_client,
             reflection,
             idle_timeout,
             counters,
@@ -100,15 +105,16 @@ impl Tunnel {
             counters: &counters,
         };
         let mut capsules = Capsules::new();
+        let mut content = Content::new(from_client);
         let mut idle = Idle::new(idle_timeout);
-        let mut buffer = Vec::new();
+        let mut waiting = Vec::new();
         loop {
             let report_in = client.report();
             select! {
-                () = tokio::time::sleep(report_in.unwrap_or_default()), if report_in.is_some() => {}
+                () = pause(report_in) => {}
                 ready = socket.ready() => {
                     let received = ready.and_then(|ready| {
-                        from_target(ready, &mut target, &mut client, &mut buffer)
+                        from_target(ready, &mut target, &mut client)
                     });
                     match received {
                         Ok(true) => idle.restart(),
@@ -116,20 +122,23 @@ impl Tunnel {
                         Err(error) => return error.into(),
                     }
                 }
-                datagram = next_datagram(datagrams.as_ref()) => {
-                    let Some(datagram) = datagram else {
+                received = next_datagrams(datagrams.as_ref(), &mut waiting) => {
+                    if received.is_none() {
                         return TunnelEnd::ClientGone;
-                    };
+                    }
                     idle.restart();
-                    if let Err(error) = target.forward(datagram) {
+                    if let Err(error) = target.forward_all(waiting.drain(..)) {
                         return error.into();
                     }
+                    if waiting.capacity() > 2 * USUAL_BURST {
+                        waiting.shrink_to(USUAL_BURST);
+                    }
                 }
-                piece = next_piece(&mut from_client) => match piece {
+                piece = content.next() => match piece {
                     Some(Ok(piece)) => {
                         idle.restart();
                         capsules.push(piece);
-                        if let Err(end) = target.forward_all(&mut capsules) {
+                        if let Err(end) = target.forward_capsules(&mut capsules) {
                             return end;
                         }
                     }
@@ -142,11 +151,7 @@ impl Tunnel {
                     };
                     client.on_fate(number, fate);
                 }
-                () = idle.wait() => {
-                    if idle.is_over() {
-                        return TunnelEnd::Idle;
-                    }
-                }
+                () = idle.wait() => return TunnelEnd::Idle,
             }
         }
     }
@@ -157,21 +162,29 @@ fn from_target(
     ready: Ready,
     target: &mut ToTarget<'_>,
     client: &mut ToClient<'_>,
-    buffer: &mut Vec<u8>,
 ) -> io::Result<bool> {
-    buffer.resize(RECEIVE_BUFFER, 0);
-    let received = target
-        .socket
-        .receive(ready, buffer, |payload| client.forward(payload))?;
-    if received {
-        target.reflection.on_answer();
-    }
-    Ok(received)
+    ReceiveBuffers::lend(|buffers| {
+        let received = target.socket.receive(ready, buffers)?;
+        if received {
+            client.forward_all(buffers.datagrams());
+            target.reflection.on_answer();
+        }
+        Ok(received)
+    })
 }
 
-async fn next_datagram(datagrams: Option<&HttpDatagrams>) -> Option<Bytes> {
+/// Waits for this long, or for ever.
+async fn pause(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// All datagrams of the client that wait; `None` if there will be no more.
+async fn next_datagrams(datagrams: Option<&HttpDatagrams>, waiting: &mut Vec<Bytes>) -> Option<()> {
     match datagrams {
-        Some(datagrams) => datagrams.recv().await.ok(),
+        Some(datagrams) => datagrams.recv_all(waiting).await.ok(),
         None => std::future::pending().await,
     }
 }
@@ -180,19 +193,6 @@ async fn next_fate(datagrams: Option<&HttpDatagrams>) -> Option<(u64, DatagramFa
     match datagrams {
         Some(datagrams) => datagrams.recv_fate().await.ok(),
         None => std::future::pending().await,
-    }
-}
-
-/// The next piece of content; `Err` if it breaks off.
-async fn next_piece(content: &mut Body) -> Option<Result<Bytes, ()>> {
-    loop {
-        let frame = std::future::poll_fn(|cx| Pin::new(&mut *content).poll_frame(cx)).await?;
-        match frame.map(Frame::into_data) {
-            Ok(Ok(piece)) => return Some(Ok(piece)),
-            // Trailers have no meaning here.
-            Ok(Err(_)) => {}
-            Err(_) => return Some(Err(())),
-        }
     }
 }
 
@@ -206,41 +206,61 @@ struct ToTarget<'a> {
 
 impl ToTarget<'_> {
     /// Sends the payloads of all capsules that are complete.
-    fn forward_all(&mut self, capsules: &mut Capsules) -> Result<(), TunnelEnd> {
+    fn forward_capsules(&mut self, capsules: &mut Capsules) -> Result<(), TunnelEnd> {
         while let Some(datagram) = capsules.next()? {
-            self.forward(datagram)?;
+            self.forward_all(std::iter::once(datagram))?;
         }
         Ok(())
     }
 
-    /// Sends the payload of an HTTP datagram, or counts why not. Fails if the network reports that the target can't be
+    /// Sends the payloads of HTTP datagrams, or counts why not. Fails if the network reports that the target can't be
     /// reached: the system says that once, to who sends or to who receives.
-    fn forward(&mut self, datagram: Bytes) -> io::Result<()> {
-        let dropped = match context::decode(datagram) {
-            Some((ContextId::UDP, payload)) if payload.len() <= MAX_UDP_PAYLOAD => {
-                self.send(&payload)?
+    fn forward_all(&mut self, datagrams: impl Iterator<Item = Bytes>) -> io::Result<()> {
+        let at = self.opened_at.elapsed();
+        let max_count = self.socket.max_run();
+        SendRun::lend(|run| {
+            for datagram in datagrams {
+                let payload = match context::decode(datagram) {
+                    Some((ContextId::UDP, payload)) if payload.len() <= MAX_UDP_PAYLOAD => payload,
+                    _ => {
+                        self.counters.on_drop(Dropped::Unknown, 1);
+                        continue;
+                    }
+                };
+                if !self.reflection.admit(payload.len(), at) {
+                    self.counters.on_drop(Dropped::Unanswered, 1);
+                } else if !run.push(&payload, max_count) {
+                    self.send(run)?;
+                    run.clear();
+                    run.push(&payload, max_count);
+                }
             }
-            _ => Some(Dropped::Unknown),
-        };
-        if let Some(dropped) = dropped {
-            self.counters.on_drop(dropped);
-        }
-        Ok(())
+            self.send(run)
+        })
     }
 
-    fn send(&mut self, payload: &[u8]) -> io::Result<Option<Dropped>> {
-        let at = self.opened_at.elapsed();
-        if !self.reflection.admit(payload.len(), at) {
-            return Ok(Some(Dropped::Unanswered));
-        }
-        match self.socket.send(payload) {
-            Ok(()) => {
-                self.counters.on_datagram_to_target(payload.len());
-                Ok(None)
+    /// Sends what a run has.
+    fn send(&self, run: &SendRun) -> io::Result<()> {
+        if run.count() > 1 {
+            match self.socket.send_run(run) {
+                Ok(()) => {
+                    let (count, bytes) = (run.count(), run.content().len());
+                    self.counters.on_datagrams_to_target(count, bytes);
+                    return Ok(());
+                }
+                Err(error) if is_of_datagram(&error) => {}
+                Err(error) => return Err(error),
             }
-            Err(error) if is_of_datagram(&error) => Ok(Some(Dropped::Full)),
-            Err(error) => Err(error),
         }
+        // Also if the system takes no runs after all, or has room for some only.
+        for payload in run.datagrams() {
+            match self.socket.send(payload) {
+                Ok(()) => self.counters.on_datagrams_to_target(1, payload.len()),
+                Err(error) if is_of_datagram(&error) => self.counters.on_drop(Dropped::Full, 1),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -263,24 +283,37 @@ struct ToClient<'a> {
 }
 
 impl ToClient<'_> {
-    /// Sends a UDP payload of the target, or counts why not. It never waits: a queue before a slow client would
+    /// Sends UDP payloads of the target, or counts why not. It never waits: a queue before a slow client would
     /// only delay what follows.
-    fn forward(&mut self, payload: &[u8]) {
-        let sent = match (&self.datagrams, &mut self.repaired) {
-            (Some(datagrams), Some(repaired)) if data::is_numbered(payload) => {
-                repaired.send(datagrams, payload)
+    fn forward_all<'p>(&mut self, payloads: impl Iterator<Item = &'p [u8]>) {
+        let Self {
+            datagrams,
+            content,
+            repaired,
+            counters,
+        } = self;
+        let mut passed = Passed::default();
+        let Some(datagrams) = datagrams else {
+            for payload in payloads {
+                passed.add(payload, send_capsule(content, payload));
             }
-            (Some(datagrams), _) => {
-                let datagram = context::encode(ContextId::UDP, payload);
-                let until = datagrams.connection().now() + MAX_QUEUE_DELAY;
-                send_datagram(datagrams, &datagram, deadline(until))
-            }
-            (None, _) => self.send_capsule(context::encode(ContextId::UDP, payload)),
+            counters.on_passed_to_client(&passed);
+            return;
         };
-        match sent {
-            Ok(()) => self.counters.on_datagram_to_client(payload.len()),
-            Err(dropped) => self.counters.on_drop(dropped),
-        }
+        let now = datagrams.connection().now();
+        let options = deadline(now + MAX_QUEUE_DELAY);
+        datagrams.send_batch(|batch| {
+            for payload in payloads {
+                let sent = match repaired {
+                    Some(repaired) if data::is_numbered(payload) => {
+                        repaired.send(batch, now, payload)
+                    }
+                    _ => send_datagram(batch, [&context::UDP_HEAD, payload], options),
+                };
+                passed.add(payload, sent);
+            }
+        });
+        counters.on_passed_to_client(&passed);
     }
 
     /// What became of the datagram of a numbered payload.
@@ -298,11 +331,12 @@ impl ToClient<'_> {
         let repaired = self.repaired.as_mut()?;
         repaired.report(self.datagrams.as_ref()?)
     }
+}
 
-    fn send_capsule(&mut self, datagram: Vec<u8>) -> Result<(), Dropped> {
-        let frame = Frame::data(capsules::encode(datagram));
-        self.content.try_send(frame).map_err(|_| Dropped::Full)
-    }
+fn send_capsule(content: &mut Sender<Bytes>, payload: &[u8]) -> Result<(), Dropped> {
+    let datagram = context::encode(ContextId::UDP, payload);
+    let frame = Frame::data(capsules::encode(datagram));
+    content.try_send(frame).map_err(|_| Dropped::Full)
 }
 
 pub(super) fn deadline(until: Instant) -> DatagramOptions {
@@ -312,11 +346,11 @@ pub(super) fn deadline(until: Instant) -> DatagramOptions {
 }
 
 pub(super) fn send_datagram(
-    datagrams: &HttpDatagrams,
-    datagram: &[u8],
+    batch: &mut DatagramBatch<'_>,
+    parts: [&[u8]; 2],
     options: DatagramOptions,
 ) -> Result<(), Dropped> {
-    match datagrams.try_send_with(datagram, options) {
+    match batch.send_with(parts, options) {
         Ok(()) => Ok(()),
         // Not in a capsule instead: the target's sender would take it for a path of that size (RFC 9298,
         // section 5).

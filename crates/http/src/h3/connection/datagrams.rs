@@ -26,6 +26,17 @@ impl Connection {
         quic: &mut quic::Connection,
         id: StreamId,
         payload: &[u8],
+        options: DatagramOptions,
+    ) -> Result<(), DatagramError> {
+        self.send_datagram_parts(quic, id, [&[], payload], options)
+    }
+
+    /// The same for a payload in two parts, such as an extension's header and what follows it.
+    pub fn send_datagram_parts(
+        &mut self,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        [head, rest]: [&[u8]; 2],
         mut options: DatagramOptions,
     ) -> Result<(), DatagramError> {
         if !self.datagrams_negotiated() {
@@ -37,7 +48,8 @@ impl Connection {
             return Err(DatagramError::Closed);
         }
         options.key = options.key.map(|key| self.datagram_keys.insert(id, key));
-        let sent = quic.send_datagram_with(datagram::encode(id, payload), options);
+        let prefix = datagram::Prefix::of(id);
+        let sent = quic.send_datagram_parts(&[prefix.as_slice(), head, rest], options);
         if let (Err(_), Some(key)) = (&sent, options.key) {
             self.datagram_keys.remove(key);
         }
@@ -52,7 +64,7 @@ impl Connection {
         if !self.datagrams_negotiated() {
             return None;
         }
-        let prefix = datagram::encode(id, &[]).len();
+        let prefix = datagram::Prefix::of(id).as_slice().len();
         quic.max_datagram_size()?.checked_sub(prefix)
     }
 
@@ -64,7 +76,7 @@ impl Connection {
 
     pub(super) fn on_datagrams(&mut self, now: Instant, quic: &mut quic::Connection) {
         while self.reports.fault.is_none()
-            && let Some(data) = quic.recv_datagram()
+            && let Some(data) = quic.recv_shared_datagram()
         {
             match datagram::decode(data) {
                 Err(fault) => self.fail(now, quic, fault),
@@ -96,7 +108,7 @@ impl Connection {
                     && (request.is_some() || !self.shutdown.has_come(id)) =>
             {
                 let limit = self.config.limits.max_early_datagrams;
-                if !self.early_datagrams.keep(id, payload, limit) {
+                if !self.early_datagrams.keep(id, &payload, limit) {
                     self.reports.stats.datagrams_dropped += 1;
                 }
             }

@@ -11,7 +11,7 @@ use swiftwater_units::StreamId;
 use thiserror::Error;
 
 use super::flows::Flow;
-use crate::h3::DatagramError;
+use crate::h3::{self, DatagramError};
 use crate::udp::connection::Http3;
 use crate::udp::datagram_buffer::store_waker;
 use crate::udp::hosted::State;
@@ -24,8 +24,8 @@ pub struct DatagramsEnded;
 /// The HTTP datagrams of an extended CONNECT request (RFC 9297, section 2). Clones share the request.
 ///
 /// Up to 256 KiB of received datagrams wait to be read, each counted as its payload and 64 bytes; beyond it
-/// the oldest are dropped. The datagrams belong to the request: they end with it, and dropping the handle does
-/// not end the request.
+/// the oldest are dropped. 64 of them may hold back 4 KiB each, which they share with datagrams of other requests. The
+/// datagrams belong to the request: they end with it, and dropping the handle does not end the request.
 #[derive(Clone)]
 pub struct HttpDatagrams {
     held: Arc<Held>,
@@ -69,7 +69,7 @@ impl HttpDatagrams {
     ) -> Result<(), DatagramError> {
         std::future::poll_fn(|cx| {
             self.held.http3.with(|_, quic, state| {
-                match self.send_now(quic, state, payload, options) {
+                match self.batch(quic, state).send_with([&[], payload], options) {
                     Err(DatagramError::Transport(SendDatagramError::Blocked)) => {
                         store_waker(&mut state.flows.writers, cx.waker());
                         Poll::Pending
@@ -92,19 +92,22 @@ impl HttpDatagrams {
         payload: &[u8],
         options: DatagramOptions,
     ) -> Result<(), DatagramError> {
-        let http3 = &self.held.http3;
-        http3.with(|_, quic, state| self.send_now(quic, state, payload, options))
+        self.send_batch(|batch| batch.send_with([&[], payload], options))
     }
 
-    fn send_now(
-        &self,
-        quic: &mut quic::Connection,
-        state: &mut State,
-        payload: &[u8],
-        options: DatagramOptions,
-    ) -> Result<(), DatagramError> {
-        let engine = &mut state.engine;
-        engine.send_datagram_with(quic, self.held.id, payload, options)
+    /// Lets `send` send any number of datagrams at the price of one: the connection is locked once, and its worker
+    /// woken once. `send` must not use handles of the connection.
+    pub fn send_batch<R>(&self, send: impl FnOnce(&mut DatagramBatch<'_>) -> R) -> R {
+        let http3 = &self.held.http3;
+        http3.with(|_, quic, state| send(&mut self.batch(quic, state)))
+    }
+
+    fn batch<'a>(&self, quic: &'a mut quic::Connection, state: &'a mut State) -> DatagramBatch<'a> {
+        DatagramBatch {
+            quic,
+            engine: &mut state.engine,
+            id: self.held.id,
+        }
     }
 
     /// The largest payload of a datagram at present, bytes; `None` if datagrams can't be sent.
@@ -122,6 +125,22 @@ impl HttpDatagrams {
             self.poll_flow(|flow| {
                 if let Some(payload) = flow.buffer.pop() {
                     return Poll::Ready(payload);
+                }
+                flow.buffer.wait(cx.waker());
+                Poll::Pending
+            })
+        })
+        .await
+    }
+
+    /// Waits for datagrams of the peer, as [`HttpDatagrams::recv`] does, and adds all that wait to `datagrams`, for
+    /// those who are soon done with them: it takes no allocation for each, but each may hold back 4 KiB of memory that it
+    /// shares with others.
+    pub async fn recv_all(&self, datagrams: &mut Vec<Bytes>) -> Result<(), DatagramsEnded> {
+        std::future::poll_fn(|cx| {
+            self.poll_flow(|flow| {
+                if flow.buffer.pop_all(datagrams) {
+                    return Poll::Ready(());
                 }
                 flow.buffer.wait(cx.waker());
                 Poll::Pending
@@ -171,6 +190,34 @@ impl HttpDatagrams {
             Some(flow) if !flow.is_over => look(flow).map(Ok),
             _ => Poll::Ready(Err(DatagramsEnded)),
         })
+    }
+}
+
+/// Sends datagrams while the connection is locked: see [`HttpDatagrams::send_batch`].
+pub struct DatagramBatch<'a> {
+    quic: &'a mut quic::Connection,
+    engine: &'a mut h3::Connection,
+    id: StreamId,
+}
+
+impl DatagramBatch<'_> {
+    /// Sends a datagram whose payload is given in two parts, unreliably, or fails at once if the queue is full; with the
+    /// options of [`HttpDatagrams::send_with`].
+    pub fn send_with(
+        &mut self,
+        parts: [&[u8]; 2],
+        options: DatagramOptions,
+    ) -> Result<(), DatagramError> {
+        self.engine
+            .send_datagram_parts(self.quic, self.id, parts, options)
+    }
+}
+
+impl fmt::Debug for DatagramBatch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DatagramBatch")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 

@@ -13,7 +13,7 @@ mod flows;
 mod stream;
 
 pub use client::{ConnectContent, PendingConnect, RecvContent, SendContent};
-pub use datagrams::{DatagramsEnded, HttpDatagrams};
+pub use datagrams::{DatagramBatch, DatagramsEnded, HttpDatagrams};
 pub use stream::ConnectStream;
 
 pub(super) use flows::DatagramFlows;
