@@ -29,8 +29,6 @@ pub enum IcmpError {
     },
     /// A policy forbids the destination or the protocol.
     Prohibited,
-    /// The source address is not the sender's (IPv6), or forbidden by policy (IPv4, which has no code for it).
-    WrongSource,
 }
 
 impl IcmpError {
@@ -65,7 +63,7 @@ impl IcmpError {
         let (kind, code, rest) = match self {
             Self::TimeExceeded => (11, 0, 0),
             Self::TooBig { mtu } => (3, 4, mtu.min(usize::from(u16::MAX)) as u32),
-            Self::Prohibited | Self::WrongSource => (3, 13, 0),
+            Self::Prohibited => (3, 13, 0),
         };
         let quoted = &packet[..packet.len().min(MAX_IPV4 - IPV4_HEADER - ICMP_HEADER)];
         let message = message(kind, code, rest, quoted, 0);
@@ -86,7 +84,6 @@ impl IcmpError {
             Self::TimeExceeded => (3, 0, 0),
             Self::TooBig { mtu } => (2, 0, u32::try_from(mtu).unwrap_or(u32::MAX)),
             Self::Prohibited => (1, 1, 0),
-            Self::WrongSource => (1, 5, 0),
         };
         let quoted = &packet[..packet.len().min(MAX_IPV6 - IPV6_HEADER - ICMP_HEADER)];
         let length = ICMP_HEADER + quoted.len();

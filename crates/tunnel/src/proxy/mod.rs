@@ -1,5 +1,5 @@
-//! The proxy: a tower service that answers requests for tunnels, for UDP (RFC 9298) and for TCP (CONNECT), over
-//! HTTP/3, HTTP/2 and HTTP/1.1.
+//! The proxy: a tower service that answers requests for tunnels, for UDP (RFC 9298), for IP (RFC 9484) and for TCP
+//! (CONNECT), over HTTP/3, HTTP/2 and HTTP/1.1.
 //!
 //! A request passes, in this order: its form, the user, the port, the resolution of the name, the address, the
 //! limits. Then the socket to the target is opened and the request is answered; a tunnel for UDP lasts until either
@@ -8,11 +8,13 @@
 //! - [`ProxyConfig`]: who may use it, which targets it reaches, limits.
 //! - [`TunnelProxy`]: the service. Requests that are not for tunnels get 404, those for other protocols 501.
 //! - [`ProxyStats`] counts what passes.
+//! - [`IpNetwork`]: the network behind a proxy for IP, which has no port to check and no socket: a tunnel gets addresses.
 
 mod access;
 mod capsules;
 mod config;
 mod idle;
+mod ip;
 mod places;
 mod refusal;
 mod repaired;
@@ -37,6 +39,7 @@ use swiftwater_http::web::body::Body;
 use swiftwater_http::web::upgrade::UpgradeRequest;
 use tower::Service;
 
+use self::ip::Exchange;
 use self::places::{Place, Places};
 use self::refusal::Refusal;
 use self::request::Asked;
@@ -50,6 +53,9 @@ use crate::tecc::{Agreement, RepairLimits, TECC};
 
 pub use self::access::{Access, Token, TokenError};
 pub use self::config::{Limits, ProxyConfig};
+#[cfg(all(target_os = "linux", feature = "tun"))]
+pub use self::ip::TunDevice;
+pub use self::ip::{IpNetwork, NetworkError, PacketDevice};
 pub use self::resolve::{Resolve, Resolving, SystemResolver};
 pub use self::stats::{ProxyStats, describe_metrics};
 
@@ -70,6 +76,8 @@ struct Shared {
     resolver: Box<dyn Resolve>,
     places: Places,
     counters: Arc<Counters>,
+    /// The network for IP, if there is one.
+    exchange: Option<Arc<Exchange>>,
 }
 
 impl TunnelProxy {
@@ -80,13 +88,26 @@ impl TunnelProxy {
 
     /// A proxy that resolves names with `resolver`.
     pub fn with_resolver(config: ProxyConfig, resolver: impl Resolve) -> Self {
+        Self::build(config, resolver, None)
+    }
+
+    /// The same, and tunnels for IP packets lead into `network`. They reach the addresses of the policy; its ports
+    /// concern UDP and TCP tunnels only.
+    pub fn with_network(config: ProxyConfig, resolver: impl Resolve, network: &IpNetwork) -> Self {
+        Self::build(config, resolver, Some(network))
+    }
+
+    fn build(config: ProxyConfig, resolver: impl Resolve, network: Option<&IpNetwork>) -> Self {
         let places = Places::new(config.limits);
+        let counters = Arc::<Counters>::default();
+        let exchange = network.map(|network| Exchange::new(network, Arc::clone(&counters)));
         Self {
             shared: Arc::new(Shared {
                 config,
                 resolver: Box::new(resolver),
                 places,
-                counters: Arc::default(),
+                counters,
+                exchange: exchange.map(Arc::new),
             }),
         }
     }
@@ -111,6 +132,11 @@ impl TunnelProxy {
         let (head, _) = request.into_parts();
         match request::read(&head)? {
             Asked::Udp(asked, target) => self.open_udp(&head, &asked, target).await,
+            Asked::Ip(asked, scope) => {
+                let exchange = self.shared.exchange.as_ref();
+                let exchange = exchange.ok_or(Refusal::OtherProtocol)?;
+                self.open_ip(exchange, &head, &asked, scope).await
+            }
             Asked::Tcp(asked, target) => self.open_tcp(&head, &asked, target).await,
         }
     }

@@ -184,7 +184,7 @@ async fn next_fate(datagrams: Option<&HttpDatagrams>) -> Option<(u64, DatagramFa
 }
 
 /// The next piece of content; `Err` if it breaks off.
-async fn next_piece(content: &mut Body) -> Option<Result<Bytes, ()>> {
+pub(super) async fn next_piece(content: &mut Body) -> Option<Result<Bytes, ()>> {
     loop {
         let frame = std::future::poll_fn(|cx| Pin::new(&mut *content).poll_frame(cx)).await?;
         match frame.map(Frame::into_data) {

@@ -1,0 +1,112 @@
+//! What a tunnel sends to its client: packets in datagrams or capsules, addresses and routes in capsules.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::Frame;
+use http_body_util::channel::Sender;
+use swiftwater_http::udp::connect::HttpDatagrams;
+use tokio::time::timeout;
+
+use super::tunnel::IpTunnelEnd;
+use crate::context::{self, ContextId};
+use crate::ip::{IcmpError, IpCapsule, MAX_PACKET, decrement_hop_limit};
+use crate::proxy::capsules;
+use crate::proxy::stats::{Counters, Dropped};
+use crate::proxy::udp_tunnel::{MAX_QUEUE_DELAY, deadline, send_datagram};
+
+/// How long a client may leave addresses and routes unread.
+const UNREAD: Duration = Duration::from_secs(10);
+
+/// The way to one client.
+pub(super) struct ToClient {
+    datagrams: Option<HttpDatagrams>,
+    content: Sender<Bytes, IpTunnelEnd>,
+    counters: Arc<Counters>,
+}
+
+impl ToClient {
+    pub(super) fn new(
+        datagrams: Option<HttpDatagrams>,
+        content: Sender<Bytes, IpTunnelEnd>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        // Without datagrams on the connection, packets leave in capsules.
+        let datagrams = datagrams.filter(|datagrams| datagrams.max_size().is_some());
+        Self {
+            datagrams,
+            content,
+            counters,
+        }
+    }
+
+    /// The largest packet that the link carries at present, bytes.
+    pub(super) fn mtu(&self) -> usize {
+        match &self.datagrams {
+            Some(datagrams) => {
+                let size = datagrams.max_size().unwrap_or_default();
+                size.saturating_sub(ContextId::UDP.size())
+            }
+            None => MAX_PACKET,
+        }
+    }
+
+    /// Forwards a packet of the network: takes one from its hop limit (RFC 9484, section 7.1), and sends it, or counts
+    /// why not. An error is for the packet's sender.
+    pub(super) fn forward(&mut self, packet: &[u8]) -> Result<(), IcmpError> {
+        let mut datagram = context::encode(ContextId::UDP, packet);
+        if !decrement_hop_limit(&mut datagram[ContextId::UDP.size()..]) {
+            self.counters.on_drop(Dropped::Unknown);
+            return Err(IcmpError::TimeExceeded);
+        }
+        match self.send(datagram) {
+            Ok(()) => {
+                self.counters.on_datagram_to_client(packet.len());
+                Ok(())
+            }
+            Err(dropped) => {
+                self.counters.on_drop(dropped);
+                match dropped {
+                    Dropped::Large => Err(IcmpError::TooBig { mtu: self.mtu() }),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Sends a packet of the proxy itself.
+    pub(super) fn send_own(&mut self, packet: &[u8]) {
+        if let Err(dropped) = self.send(context::encode(ContextId::UDP, packet)) {
+            self.counters.on_drop(dropped);
+        }
+    }
+
+    /// It never waits, as for UDP.
+    fn send(&mut self, datagram: Vec<u8>) -> Result<(), Dropped> {
+        match &self.datagrams {
+            Some(datagrams) => {
+                let until = datagrams.connection().now() + MAX_QUEUE_DELAY;
+                send_datagram(datagrams, &datagram, deadline(until))
+            }
+            None => {
+                let frame = Frame::data(capsules::encode(datagram));
+                self.content.try_send(frame).map_err(|_| Dropped::Full)
+            }
+        }
+    }
+
+    /// Sends addresses or routes.
+    pub(super) async fn send_capsule(&mut self, capsule: &IpCapsule) -> Result<(), IpTunnelEnd> {
+        let sent = timeout(UNREAD, self.content.send_data(capsule.to_bytes())).await;
+        match sent {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(IpTunnelEnd::ClientGone),
+        }
+    }
+
+    /// Resets the client's stream.
+    pub(super) fn abort(self, end: IpTunnelEnd) {
+        self.content.abort(end);
+    }
+}
