@@ -11,6 +11,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use http::StatusCode;
+use swiftwater_net::quic::TransportConfig;
 use swiftwater_tunnel::client::{
     FromIpTunnel, IpTunnel, OpenError, SendPacketError, TunnelClient, TunnelError,
 };
@@ -331,6 +332,55 @@ async fn senders_in_the_network_hear_what_does_not_fit_or_has_no_hops_left() {
         }
         assert_eq!(stage.proxy.stats().dropped_large, 2);
         drop(sender);
+    })
+    .await;
+}
+
+/// A connection that never looks for larger packets carries less than IPv6 needs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn links_too_small_for_ipv6_have_none() {
+    guard(async {
+        let small = |pools: &[&str]| {
+            let network = IpNetwork::new(Network::silent(), &prefixes(pools)).unwrap();
+            let transport = TransportConfig {
+                mtu_discovery: None,
+                ..TransportConfig::default()
+            };
+            let proxy = TunnelProxy::with_network(ip_config(), SystemResolver, &network);
+            Stage::over(transport, proxy)
+        };
+        let (dual, single) = (
+            small(&["10.9.0.0/24", "fd00:9::/64"]),
+            small(&["fd00:9::/64"]),
+        );
+        let ipv6_only = async {
+            let mut tunnel = open(&single.client(), "*", "*").await;
+            let end = loop {
+                if let Err(error) = tunnel.recv().await {
+                    break error;
+                }
+            };
+            assert!(matches!(end, TunnelError::Broken(_)), "{end:?}");
+            assert!(tunnel.sender().addresses().is_empty());
+        };
+        let with_ipv4 = async {
+            let (mut tunnel, addresses) = opened(&dual.client(), "*", "*", 1).await;
+            assert_eq!(addresses, [ip("10.9.0.2")]);
+            let ids = tunnel
+                .sender()
+                .request(&prefixes(&["::/128"]))
+                .await
+                .unwrap();
+            let refused = loop {
+                if let FromIpTunnel::Addresses(addresses) = tunnel.recv().await.unwrap()
+                    && let [_, refused] = addresses[..]
+                {
+                    break refused;
+                }
+            };
+            assert!(refused.is_refusal() && refused.request_id == ids[0]);
+        };
+        tokio::join!(ipv6_only, with_ipv4);
     })
     .await;
 }

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use swiftwater_http::h3::capsule::{Capsule, CapsuleReader, capsule_type};
@@ -17,13 +16,11 @@ use super::tcp_link::UpgradedStream;
 use super::udp_tunnel::{Content, next_datagram};
 use crate::context::{self, ContextId};
 use crate::ip::{
-    AssignedAddress, IcmpError, IpCapsule, IpHeader, MAX_IP_CAPSULE, MAX_PACKET, MIN_IPV6_MTU,
-    RequestedAddress, Routes, decrement_hop_limit,
+    AssignedAddress, IcmpError, IpCapsule, IpHeader, LINK_PROBE_DATAGRAMS, LINK_PROBE_INTERVAL,
+    LINK_PROBING, MAX_IP_CAPSULE, MAX_PACKET, MIN_IPV6_MTU, PADDING_OF_CLIENT, RequestedAddress,
+    Routes, decrement_hop_limit, padding,
 };
 use crate::policy::Prefix;
-
-/// How long the connection to the proxy may take to find out that it carries packets of 1280 bytes, which IPv6 needs.
-const LINK_PROBING: Duration = Duration::from_secs(5);
 
 /// IP packets through a proxy. The tunnel ends when it and its senders are dropped.
 ///
@@ -38,8 +35,14 @@ pub struct IpTunnel {
     capsules: CapsuleReader,
     /// Received in capsules, not read yet.
     waiting: VecDeque<FromIpTunnel>,
-    /// When an address of IPv6 was assigned, by when the connection has to carry its packets.
-    link_until: Option<Instant>,
+    /// There is an address of IPv6, and it is not known whether the connection carries its packets.
+    probing: Option<LinkProbing>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LinkProbing {
+    next: Instant,
+    until: Instant,
 }
 
 /// What comes out of a tunnel.
@@ -109,7 +112,7 @@ impl IpTunnel {
             content,
             capsules: CapsuleReader::new(longest as u64),
             waiting: VecDeque::new(),
-            link_until: None,
+            probing: None,
         }
     }
 
@@ -130,7 +133,7 @@ impl IpTunnel {
             if let Some(next) = self.waiting.pop_front() {
                 return Ok(next);
             }
-            let link_until = self.link_until;
+            let probing = self.probing;
             tokio::select! {
                 biased;
                 // Addresses come before the packets for them.
@@ -150,13 +153,7 @@ impl IpTunnel {
                     // The content says why.
                     Err(_) => return Err(self.content_end().await),
                 },
-                () = sleep_until(link_until.unwrap_or_else(Instant::now)), if link_until.is_some() => {
-                    self.link_until = None;
-                    let mtu = self.sender.max_packet();
-                    if mtu < MIN_IPV6_MTU {
-                        return Err(TunnelError::SmallLink { mtu });
-                    }
-                }
+                () = next_probe(probing), if probing.is_some() => self.probe_link()?,
             }
         }
     }
@@ -165,6 +162,29 @@ impl IpTunnel {
     pub async fn configured(&mut self) -> Result<(), TunnelError> {
         while self.sender.addresses().is_empty() || self.sender.routes().as_slice().is_empty() {
             self.recv().await?;
+        }
+        Ok(())
+    }
+
+    /// Looks whether the connection carries packets of IPv6, and fails if it took too long to.
+    fn probe_link(&mut self) -> Result<(), TunnelError> {
+        let mtu = self.sender.max_packet();
+        if mtu >= MIN_IPV6_MTU {
+            self.probing = None;
+        } else if let Some(probing) = &mut self.probing {
+            let now = Instant::now();
+            if now >= probing.until {
+                return Err(TunnelError::SmallLink { mtu });
+            }
+            probing.next = now + LINK_PROBE_INTERVAL;
+            let Some(datagrams) = &self.datagrams else {
+                return Ok(());
+            };
+            let size = datagrams.max_size().unwrap_or_default();
+            for _ in 0..LINK_PROBE_DATAGRAMS {
+                // As any other it may be lost.
+                let _ = datagrams.try_send(&padding(PADDING_OF_CLIENT, size));
+            }
         }
         Ok(())
     }
@@ -208,10 +228,13 @@ impl IpTunnel {
         let prefixes: Vec<Prefix> = assigned.map(|entry| entry.prefix).collect();
         let has_ipv6 = prefixes.iter().any(|prefix| prefix.address().is_ipv6());
         if has_ipv6 {
-            self.link_until
-                .get_or_insert_with(|| Instant::now() + LINK_PROBING);
+            self.probing.get_or_insert_with(|| {
+                let next = Instant::now();
+                let until = next + LINK_PROBING;
+                LinkProbing { next, until }
+            });
         } else {
-            self.link_until = None;
+            self.probing = None;
         }
         self.sender.network().addresses = prefixes;
         self.waiting.push_back(FromIpTunnel::Addresses(addresses));
@@ -225,6 +248,13 @@ impl IpTunnel {
                 Err(error) => return error,
             }
         }
+    }
+}
+
+async fn next_probe(probing: Option<LinkProbing>) {
+    match probing {
+        Some(probing) => sleep_until(probing.next).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -13,6 +13,7 @@ mod address_range;
 mod capsules;
 mod header;
 mod icmp;
+mod link;
 mod reachable;
 mod routes;
 mod scope;
@@ -23,6 +24,10 @@ pub use capsules::{
 };
 pub use header::{IpHeader, PacketError, decrement_hop_limit};
 pub use icmp::IcmpError;
+pub(crate) use link::{
+    LINK_PROBE_DATAGRAMS, LINK_PROBE_INTERVAL, LINK_PROBING, PADDING_OF_CLIENT, PADDING_OF_PROXY,
+    padding,
+};
 pub use reachable::reachable;
 pub use routes::{Route, RouteOrder, Routes};
 pub use scope::{Scope, ScopeError, ScopeTarget, WELL_KNOWN};

@@ -11,7 +11,10 @@ use tokio::time::timeout;
 
 use super::tunnel::IpTunnelEnd;
 use crate::context::{self, ContextId};
-use crate::ip::{IcmpError, IpCapsule, MAX_PACKET, decrement_hop_limit};
+use crate::ip::{
+    IcmpError, IpCapsule, LINK_PROBE_DATAGRAMS, MAX_PACKET, PADDING_OF_PROXY, decrement_hop_limit,
+    padding,
+};
 use crate::proxy::capsules;
 use crate::proxy::stats::{Counters, Dropped};
 use crate::proxy::udp_tunnel::{MAX_QUEUE_DELAY, deadline, send_datagram};
@@ -79,6 +82,18 @@ impl ToClient {
     pub(super) fn send_own(&mut self, packet: &[u8]) {
         if let Err(dropped) = self.send(context::encode(ContextId::UDP, packet)) {
             self.counters.on_drop(dropped);
+        }
+    }
+
+    /// Sends padding, so that the connection looks what its path carries.
+    pub(super) fn probe_link(&mut self) {
+        let Some(datagrams) = &self.datagrams else {
+            return;
+        };
+        let size = datagrams.max_size().unwrap_or_default();
+        for _ in 0..LINK_PROBE_DATAGRAMS {
+            // As any other it may be lost.
+            let _ = datagrams.try_send(&padding(PADDING_OF_PROXY, size));
         }
     }
 

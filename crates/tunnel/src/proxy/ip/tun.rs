@@ -1,9 +1,11 @@
 //! A TUN device of Linux as the network of a proxy.
 
 use std::io;
-use std::task::{Context, Poll};
+use std::net::IpAddr;
+use std::task::{Context, Poll, ready};
 
-use tun_rs::{AsyncDevice, DeviceBuilder};
+use tokio::io::unix::AsyncFd;
+use tun_rs::{DeviceBuilder, SyncDevice};
 
 use super::device::PacketDevice;
 use crate::policy::Prefix;
@@ -12,7 +14,7 @@ use crate::policy::Prefix;
 ///
 /// The kernel forwards what it gets only if `net.ipv4.ip_forward` or `net.ipv6.conf.all.forwarding` is set, and
 /// answers find the way back only if the prefixes of the tunnels are routed to this machine, or translated.
-pub struct TunDevice(AsyncDevice);
+pub struct TunDevice(AsyncFd<SyncDevice>);
 
 impl TunDevice {
     /// Makes a device of this name, and brings it up; the kernel gets the second address of each prefix, and routes the
@@ -22,26 +24,33 @@ impl TunDevice {
         let mut builder = DeviceBuilder::new().name(name).mtu(mtu);
         for prefix in prefixes {
             builder = match (own_address(prefix), prefix.length()) {
-                (Some(std::net::IpAddr::V4(own)), length) => builder.ipv4(own, length, None),
-                (Some(std::net::IpAddr::V6(own)), length) => builder.ipv6(own, length),
+                (Some(IpAddr::V4(own)), length) => builder.ipv4(own, length, None),
+                (Some(IpAddr::V6(own)), length) => builder.ipv6(own, length),
                 (None, _) => return Err(io::ErrorKind::InvalidInput.into()),
             };
         }
-        Ok(Self(builder.build_async()?))
+        let device = builder.build_sync()?;
+        device.set_nonblocking(true)?;
+        Ok(Self(AsyncFd::new(device)?))
     }
 }
 
-fn own_address(prefix: &Prefix) -> Option<std::net::IpAddr> {
+fn own_address(prefix: &Prefix) -> Option<IpAddr> {
     super::address_pool::AddressPool::new(*prefix).map(|pool| pool.own())
 }
 
 impl PacketDevice for TunDevice {
     fn send(&self, packet: &[u8]) -> io::Result<()> {
-        self.0.try_send(packet).map(drop)
+        self.0.get_ref().send(packet).map(drop)
     }
 
     fn poll_receive(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.0.poll_recv(cx, buffer)
+        loop {
+            let mut ready = ready!(self.0.poll_read_ready(cx))?;
+            if let Ok(received) = ready.try_io(|device| device.get_ref().recv(buffer)) {
+                return Poll::Ready(received);
+            }
+        }
     }
 }
 

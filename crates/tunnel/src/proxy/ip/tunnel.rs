@@ -20,19 +20,12 @@ use super::to_client::ToClient;
 use super::tunnel_addresses::TunnelAddresses;
 use crate::context::{self, ContextId};
 use crate::ip::{
-    CapsuleError, IcmpError, IpCapsule, IpHeader, MAX_IP_CAPSULE, MAX_PACKET, MIN_IPV6_MTU,
-    is_ip_capsule,
+    CapsuleError, IcmpError, IpCapsule, IpHeader, LINK_PROBE_INTERVAL, LINK_PROBING,
+    MAX_IP_CAPSULE, MAX_PACKET, MIN_IPV6_MTU, PADDING_OF_CLIENT, is_ip_capsule,
 };
 use crate::proxy::idle::Idle;
 use crate::proxy::stats::{Counters, Dropped};
 use crate::proxy::udp_tunnel::next_piece;
-
-/// How long the connection to the client may take to find out that it carries packets of 1280 bytes, which IPv6
-/// needs.
-const LINK_PROBING: Duration = Duration::from_secs(5);
-
-/// How often it is looked whether it does.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// What a tunnel needs.
 pub(super) struct IpTunnel {
@@ -155,7 +148,7 @@ impl Forwarding {
         }
         let longest = MAX_IP_CAPSULE.max(MAX_PACKET + ContextId::UDP.size());
         let mut capsules = CapsuleReader::new(longest as u64);
-        let mut look = interval(LOOK);
+        let mut look = interval(LINK_PROBE_INTERVAL);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             select! {
@@ -198,6 +191,7 @@ impl Forwarding {
             return self.client.send_capsule(&self.addresses.current()).await;
         }
         if self.opened_at.elapsed() < LINK_PROBING {
+            self.client.probe_link();
             return Ok(());
         }
         if self.addresses.is_empty() {
@@ -244,6 +238,8 @@ impl Forwarding {
         let packet = match context::decode(datagram) {
             // Context 0 is whole packets (RFC 9484, section 6).
             Some((ContextId::UDP, packet)) => packet,
+            // The client looks what its link carries.
+            Some((PADDING_OF_CLIENT, _)) => return,
             _ => return self.counters.on_drop(Dropped::Unknown),
         };
         let Ok(header) = IpHeader::parse(&packet) else {
