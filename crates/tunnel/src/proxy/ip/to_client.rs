@@ -35,8 +35,6 @@ impl ToClient {
         content: Sender<Bytes, IpTunnelEnd>,
         counters: Arc<Counters>,
     ) -> Self {
-        // Without datagrams on the connection, packets leave in capsules.
-        let datagrams = datagrams.filter(|datagrams| datagrams.max_size().is_some());
         Self {
             datagrams,
             content,
@@ -44,15 +42,15 @@ impl ToClient {
         }
     }
 
-    /// The largest packet that the link carries at present, bytes.
-    pub(super) fn mtu(&self) -> usize {
-        match &self.datagrams {
-            Some(datagrams) => {
-                let size = datagrams.max_size().unwrap_or_default();
-                size.saturating_sub(ContextId::UDP.size())
-            }
-            None => MAX_PACKET,
-        }
+    /// Whether there may be datagrams below HTTP.
+    pub(super) fn is_http3(&self) -> bool {
+        self.datagrams.is_some()
+    }
+
+    /// The largest packet that the link carries in a datagram at present, bytes; `None` if packets are in capsules.
+    pub(super) fn mtu(&self) -> Option<usize> {
+        let size = self.datagrams.as_ref()?.max_size()?;
+        Some(size.saturating_sub(ContextId::UDP.size()))
     }
 
     /// Forwards a packet of the network: takes one from its hop limit (RFC 9484, section 7.1), and sends it, or counts
@@ -71,7 +69,9 @@ impl ToClient {
             Err(dropped) => {
                 self.counters.on_drop(dropped);
                 match dropped {
-                    Dropped::Large => Err(IcmpError::TooBig { mtu: self.mtu() }),
+                    Dropped::Large => Err(IcmpError::TooBig {
+                        mtu: self.mtu().unwrap_or(MAX_PACKET),
+                    }),
                     _ => Ok(()),
                 }
             }
@@ -99,15 +99,14 @@ impl ToClient {
 
     /// It never waits, as for UDP.
     fn send(&mut self, datagram: Vec<u8>) -> Result<(), Dropped> {
-        match &self.datagrams {
-            Some(datagrams) => {
-                let until = datagrams.connection().now() + MAX_QUEUE_DELAY;
-                send_datagram(datagrams, &datagram, deadline(until))
-            }
-            None => {
-                let frame = Frame::data(capsules::encode(datagram));
-                self.content.try_send(frame).map_err(|_| Dropped::Full)
-            }
+        if let Some(datagrams) = &self.datagrams
+            && datagrams.max_size().is_some()
+        {
+            let until = datagrams.connection().now() + MAX_QUEUE_DELAY;
+            send_datagram(datagrams, &datagram, deadline(until))
+        } else {
+            let frame = Frame::data(capsules::encode(datagram));
+            self.content.try_send(frame).map_err(|_| Dropped::Full)
         }
     }
 

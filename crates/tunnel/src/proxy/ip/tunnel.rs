@@ -156,12 +156,12 @@ impl Forwarding {
                 packet = packets.recv() => {
                     let packet = packet.ok_or(IpTunnelEnd::Device)?;
                     idle.restart();
-                    self.to_client(&packet)?;
+                    self.forward_to_client(&packet)?;
                 }
                 datagram = next_datagram(datagrams) => {
                     let datagram = datagram.ok_or(IpTunnelEnd::ClientGone)?;
                     idle.restart();
-                    self.from_client(datagram);
+                    self.forward_to_network(datagram);
                 }
                 piece = next_piece(&mut content) => match piece {
                     Some(Ok(mut piece)) => {
@@ -185,12 +185,17 @@ impl Forwarding {
 
     /// Assigns the address of IPv6 if the link carries its packets, or gives it up after a while.
     async fn look_at_link(&mut self) -> Result<(), IpTunnelEnd> {
-        let mtu = self.client.mtu();
+        let is_late = self.opened_at.elapsed() >= LINK_PROBING;
+        // Without datagrams it carries all, and the client's SETTINGS may still be on their way.
+        let mtu = match self.client.mtu() {
+            None if self.client.is_http3() && !is_late => 0,
+            mtu => mtu.unwrap_or(MAX_PACKET),
+        };
         if mtu >= MIN_IPV6_MTU {
             self.addresses.assign_waiting();
             return self.client.send_capsule(&self.addresses.current()).await;
         }
-        if self.opened_at.elapsed() < LINK_PROBING {
+        if !is_late {
             self.client.probe_link();
             return Ok(());
         }
@@ -208,7 +213,7 @@ impl Forwarding {
     }
 
     /// A packet of the network.
-    fn to_client(&mut self, packet: &[u8]) -> Result<(), IpTunnelEnd> {
+    fn forward_to_client(&mut self, packet: &[u8]) -> Result<(), IpTunnelEnd> {
         let Ok(header) = IpHeader::parse(packet) else {
             self.counters.on_drop(Dropped::Unknown);
             return Ok(());
@@ -234,7 +239,7 @@ impl Forwarding {
     }
 
     /// An HTTP datagram of the client.
-    fn from_client(&mut self, datagram: Bytes) {
+    fn forward_to_network(&mut self, datagram: Bytes) {
         let packet = match context::decode(datagram) {
             // Context 0 is whole packets (RFC 9484, section 6).
             Some((ContextId::UDP, packet)) => packet,
@@ -281,7 +286,7 @@ impl Forwarding {
     ) -> Result<(), IpTunnelEnd> {
         while let Some(capsule) = capsules.next(piece) {
             if capsule.capsule_type == capsule_type::DATAGRAM {
-                self.from_client(capsule.value);
+                self.forward_to_network(capsule.value);
                 continue;
             }
             if let Some(IpCapsule::AddressRequest(requests)) = IpCapsule::decode(&capsule)? {
