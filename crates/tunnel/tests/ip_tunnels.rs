@@ -71,6 +71,7 @@ async fn opened(
     while tunnel.sender().addresses().len() < count {
         tunnel.recv().await.unwrap();
     }
+    tunnel.configured().await.unwrap();
     let addresses = tunnel.sender().addresses();
     (tunnel, addresses.iter().map(Prefix::address).collect())
 }
@@ -141,6 +142,25 @@ async fn routes_are_those_of_the_policy_and_the_scope() {
         assert_eq!(advertised, expected);
         let (_all, addresses) = opened(&stage.client(), "*", "*", 1).await;
         assert_eq!(addresses, [ip("10.9.0.3")]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_network_itself_is_reached_only_if_it_is_allowed() {
+    guard(async {
+        for (allowed, is_reached) in [(&[][..], false), (&["9.8.0.0/15"], true)] {
+            let mut config = ip_config();
+            config.policy.allowed = prefixes(allowed);
+            let stage = stage_with(config, &Network::echo(), &["9.9.9.0/24"]);
+            let mut tunnel = open(&stage.client(), "*", "*").await;
+            tunnel.configured().await.unwrap();
+            let routes = tunnel.sender().routes();
+            assert!(routes.allow(ip("9.9.8.255"), TCP));
+            for own in ["9.9.9.1", "9.9.9.2", "9.9.9.9"] {
+                assert_eq!(routes.allow(ip(own), TCP), is_reached, "{own}");
+            }
+        }
     })
     .await;
 }

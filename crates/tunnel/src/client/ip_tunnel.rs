@@ -8,7 +8,7 @@ use swiftwater_http::h3::capsule::{Capsule, CapsuleReader, capsule_type};
 use swiftwater_http::udp::connect::{HttpDatagrams, PendingConnect, SendContent};
 use swiftwater_wire::VarInt;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::capsule_stream::{self, CapsuleSender};
 use super::error::{OpenError, SendPacketError, TunnelError, check_answer};
@@ -158,12 +158,22 @@ impl IpTunnel {
         }
     }
 
-    /// Waits until the proxy has assigned an address and advertised routes; packets that come before are lost.
+    /// Waits until the proxy has assigned an address and advertised routes, and, with an address of IPv6, the connection
+    /// is known to carry packets of 1280 bytes. Packets that come before are lost.
     pub async fn configured(&mut self) -> Result<(), TunnelError> {
-        while self.sender.addresses().is_empty() || self.sender.routes().as_slice().is_empty() {
-            self.recv().await?;
+        while !self.is_configured() {
+            // What is received is no news when only the connection is waited for.
+            if let Ok(received) = timeout(LINK_PROBE_INTERVAL, self.recv()).await {
+                received?;
+            }
         }
         Ok(())
+    }
+
+    fn is_configured(&self) -> bool {
+        let network = self.sender.network();
+        let has_routes = !network.routes.as_slice().is_empty();
+        has_routes && !network.addresses.is_empty() && self.probing.is_none()
     }
 
     /// Looks whether the connection carries packets of IPv6, and fails if it took too long to.

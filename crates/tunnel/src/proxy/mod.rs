@@ -100,7 +100,8 @@ impl TunnelProxy {
     fn build(config: ProxyConfig, resolver: impl Resolve, network: Option<&IpNetwork>) -> Self {
         let places = Places::new(config.limits);
         let counters = Arc::<Counters>::default();
-        let exchange = network.map(|network| Exchange::new(network, Arc::clone(&counters)));
+        let exchange =
+            network.map(|network| Exchange::new(network, &config.policy, Arc::clone(&counters)));
         Self {
             shared: Arc::new(Shared {
                 config,

@@ -14,6 +14,7 @@ use super::address_pool::AddressPool;
 use super::device::PacketDevice;
 use super::network::IpNetwork;
 use crate::ip::{IpHeader, MAX_PACKET};
+use crate::policy::TargetPolicy;
 use crate::proxy::stats::{Counters, Dropped};
 
 /// Packets that wait for a tunnel.
@@ -23,6 +24,7 @@ const WAITING: usize = 256;
 pub(in crate::proxy) struct Exchange {
     device: Arc<dyn PacketDevice>,
     own: Vec<IpAddr>,
+    policy: TargetPolicy,
     members: Arc<Mutex<Members>>,
     /// Reads the device, from the first tunnel on.
     reading: Mutex<Option<JoinHandle<()>>>,
@@ -33,6 +35,7 @@ pub(in crate::proxy) struct Exchange {
 struct Members {
     pools: Vec<AddressPool>,
     tunnels: HashMap<IpAddr, Sender<Bytes>>,
+    has_device_failed: bool,
 }
 
 /// The addresses of one tunnel, free again when it is dropped.
@@ -51,14 +54,21 @@ pub(super) struct Membership {
 }
 
 impl Exchange {
-    pub(in crate::proxy) fn new(network: &IpNetwork, counters: Arc<Counters>) -> Self {
+    /// `policy` is that of the proxy.
+    pub(in crate::proxy) fn new(
+        network: &IpNetwork,
+        policy: &TargetPolicy,
+        counters: Arc<Counters>,
+    ) -> Self {
         let members = Members {
             pools: network.pools(),
             tunnels: HashMap::new(),
+            has_device_failed: false,
         };
         Self {
             device: Arc::clone(&network.device),
             own: network.own_addresses(),
+            policy: network.guarded_by(policy),
             members: Arc::new(Mutex::new(members)),
             reading: Mutex::default(),
             counters,
@@ -68,8 +78,11 @@ impl Exchange {
     /// An address of each version that is wanted and left; `None` if there is none at all. Fails if the device
     /// has failed.
     pub(super) fn join(&self, ipv4: bool, ipv6: bool) -> io::Result<Option<Membership>> {
-        self.read_device()?;
+        self.read_device();
         let mut members = lock(&self.members);
+        if members.has_device_failed {
+            return Err(io::Error::other("the device for packets failed"));
+        }
         let wanted = members.pools.iter_mut();
         let wanted = wanted.filter(|pool| if pool.is_ipv4() { ipv4 } else { ipv6 });
         let addresses: Vec<IpAddr> = wanted.filter_map(AddressPool::take).collect();
@@ -86,6 +99,11 @@ impl Exchange {
             members: Arc::clone(&self.members),
         };
         Ok(Some(Membership { lease, packets }))
+    }
+
+    /// Which addresses tunnels reach.
+    pub(super) fn policy(&self) -> &TargetPolicy {
+        &self.policy
     }
 
     /// Whether the network has one of the versions that are wanted.
@@ -105,25 +123,20 @@ impl Exchange {
         own.find(|address| address.is_ipv4() == other.is_ipv4())
     }
 
-    fn read_device(&self) -> io::Result<()> {
+    fn read_device(&self) {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*reading {
-            Some(task) if task.is_finished() => {
-                Err(io::Error::other("the device for packets failed"))
-            }
-            Some(_) => Ok(()),
-            None => {
-                let device = Arc::clone(&self.device);
-                let members = Arc::clone(&self.members);
-                let counters = Arc::clone(&self.counters);
-                *reading = Some(tokio::spawn(async move {
-                    let error = read(&*device, &members, &counters).await;
-                    tracing::error!(%error, "the device for packets of tunnels failed");
-                    lock(&members).tunnels.clear();
-                }));
-                Ok(())
-            }
-        }
+        reading.get_or_insert_with(|| {
+            let device = Arc::clone(&self.device);
+            let members = Arc::clone(&self.members);
+            let counters = Arc::clone(&self.counters);
+            tokio::spawn(async move {
+                let error = read(&*device, &members, &counters).await;
+                tracing::error!(%error, "the device for packets of tunnels failed");
+                let mut members = lock(&members);
+                members.has_device_failed = true;
+                members.tunnels.clear();
+            })
+        });
     }
 }
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::address_pool::AddressPool;
 use super::device::PacketDevice;
-use crate::policy::Prefix;
+use crate::policy::{Prefix, TargetPolicy};
 
 /// The addresses for tunnels, and the device that their packets go to.
 ///
@@ -59,6 +59,20 @@ impl IpNetwork {
     /// The proxy's own addresses, one of each prefix.
     pub fn own_addresses(&self) -> Vec<IpAddr> {
         self.pools().iter().map(AddressPool::own).collect()
+    }
+
+    /// The same policy, and tunnels do not reach the network's own addresses, those of the proxy and of other tunnels,
+    /// unless they are allowed explicitly: these may be public.
+    pub(super) fn guarded_by(&self, policy: &TargetPolicy) -> TargetPolicy {
+        let is_allowed = |prefix: &Prefix| {
+            let mut allowed = policy.allowed.iter();
+            allowed
+                .any(|allowed| allowed.contains(prefix.first()) && allowed.contains(prefix.last()))
+        };
+        let mut guarded = policy.clone();
+        let own = self.prefixes.iter().filter(|prefix| !is_allowed(prefix));
+        guarded.denied.extend(own);
+        guarded
     }
 
     pub(super) fn pools(&self) -> Vec<AddressPool> {

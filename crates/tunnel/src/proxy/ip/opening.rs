@@ -30,7 +30,7 @@ impl TunnelProxy {
         let shared = &self.shared;
         let user = shared.config.access.check(&head.headers)?;
         let targets = self.scope_addresses(&scope).await?;
-        let rules = PacketRules::new(shared.config.policy.clone(), targets, scope.protocol);
+        let rules = PacketRules::new(exchange.policy().clone(), targets, scope.protocol);
         if rules.routes().as_slice().is_empty() {
             return Err(nothing_permitted(&scope));
         }
