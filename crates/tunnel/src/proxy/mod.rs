@@ -131,7 +131,7 @@ impl TunnelProxy {
 
     async fn open(&self, request: Request<Body>) -> Result<Response<Body>, Refusal> {
         let (head, _) = request.into_parts();
-        match request::read(&head)? {
+        match request::read(&head, self.shared.exchange.is_some())? {
             Asked::Udp(asked, target) => self.open_udp(&head, &asked, target).await,
             Asked::Ip(asked, scope) => {
                 let exchange = self.shared.exchange.as_ref();

@@ -20,8 +20,8 @@ pub(super) enum Asked {
     Tcp(UpgradeRequest, Target),
 }
 
-/// Reads what a request asks for.
-pub(super) fn read(head: &request::Parts) -> Result<Asked, Refusal> {
+/// Reads what a request asks for; `has_network` if IP is proxied.
+pub(super) fn read(head: &request::Parts, has_network: bool) -> Result<Asked, Refusal> {
     let Some(asked) = head.extensions.get::<UpgradeRequest>() else {
         let path = head.uri.path();
         return Err(if path.starts_with(WELL_KNOWN) {
@@ -38,7 +38,8 @@ pub(super) fn read(head: &request::Parts) -> Result<Asked, Refusal> {
         return Ok(Asked::Tcp(asked.clone(), target));
     }
     let is_udp = asked.asks_for(CONNECT_UDP);
-    if !is_udp && !asked.asks_for(CONNECT_IP) {
+    let is_ip = has_network && asked.asks_for(CONNECT_IP);
+    if !is_udp && !is_ip {
         return Err(Refusal::OtherProtocol);
     }
     if asked.is_connect() {
