@@ -1,9 +1,10 @@
-//! Tunnels over HTTP: the proxy and the client of CONNECT-UDP (RFC 9298), and CONNECT for TCP.
+//! Tunnels over HTTP: the proxy and the client of CONNECT-UDP (RFC 9298), CONNECT-IP (RFC 9484), and CONNECT for TCP.
 //!
 //! - [`proxy`]: a tower service that forwards UDP and TCP for authenticated users, within a policy of targets and limits.
 //! - [`client`]: tunnels through such a proxy, and local UDP addresses that lead into them.
 //! - [`target`]: hosts and ports, and the URI templates that name them.
 //! - [`policy`]: which targets a proxy reaches.
+//! - [`ip`]: what tunnels for IP packets need without I/O: capsules, scopes, headers, ICMP.
 //! - [`context`]: the payloads of HTTP datagrams.
 //! - [`tecc`]: repair of losses between proxy and client.
 //! - [`transport`]: settings of the connections that carry tunnels.
@@ -16,6 +17,7 @@
 
 pub mod client;
 pub mod context;
+pub mod ip;
 pub mod policy;
 pub mod proxy;
 pub mod proxy_status;
@@ -25,6 +27,9 @@ pub mod transport;
 
 /// The value of `:protocol` in requests for UDP proxying (RFC 9298, section 3.4).
 pub const CONNECT_UDP: &str = "connect-udp";
+
+/// The value of `:protocol` in requests for IP proxying (RFC 9484, section 4.3).
+pub const CONNECT_IP: &str = "connect-ip";
 
 /// The largest UDP payload that may be proxied, bytes (RFC 9298, section 5).
 pub const MAX_UDP_PAYLOAD: usize = 65_527;

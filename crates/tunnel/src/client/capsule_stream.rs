@@ -37,7 +37,8 @@ pub(super) type CapsuleReceiver = ChunkReader<ReadHalf<UpgradedStream>>;
 #[derive(Debug)]
 struct Waiting {
     capsule: Vec<u8>,
-    since: Instant,
+    /// Until when it is of use; `None` if it is not a datagram, and never dropped.
+    until: Option<Instant>,
     _room: OwnedSemaphorePermit,
 }
 
@@ -62,14 +63,25 @@ pub(super) fn queue() -> (CapsuleSender, CapsuleQueue) {
 impl CapsuleSender {
     /// Queues a datagram, or fails at once if there is no room.
     pub(super) fn try_send(&self, datagram: Vec<u8>) -> Result<(), TunnelError> {
-        let size = u32::try_from(datagram.len() + OVERHEAD).unwrap_or(u32::MAX);
+        let until = Instant::now() + MAX_QUEUE_DELAY;
+        self.queue(&Capsule::datagram(Bytes::from(datagram)), Some(until))
+    }
+
+    /// Queues a capsule that is sent however long it waits, or fails at once if there is no room.
+    pub(super) fn try_send_reliably(&self, capsule: &Capsule) -> Result<(), TunnelError> {
+        self.queue(capsule, None)
+    }
+
+    fn queue(&self, capsule: &Capsule, until: Option<Instant>) -> Result<(), TunnelError> {
+        let len = capsule.value.len();
+        let size = u32::try_from(len + OVERHEAD).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.room).try_acquire_many_owned(size);
         let room = room.map_err(|_| TunnelError::Full)?;
-        let mut capsule = Vec::with_capacity(datagram.len() + OVERHEAD);
-        Capsule::datagram(Bytes::from(datagram)).encode(&mut capsule);
+        let mut encoded = Vec::with_capacity(len + OVERHEAD);
+        capsule.encode(&mut encoded);
         let waiting = Waiting {
-            capsule,
-            since: Instant::now(),
+            capsule: encoded,
+            until,
             _room: room,
         };
         self.queue.send(waiting).map_err(|_| TunnelError::Ended)
@@ -90,7 +102,7 @@ impl CapsuleQueue {
 
     async fn send_all(mut self, mut writer: impl AsyncWrite + Unpin) -> io::Result<()> {
         while let Some(waiting) = self.0.recv().await {
-            if waiting.since.elapsed() > MAX_QUEUE_DELAY {
+            if waiting.until.is_some_and(|until| Instant::now() > until) {
                 continue;
             }
             timeout(STALLED, writer.write_all(&waiting.capsule)).await??;

@@ -9,6 +9,7 @@ use swiftwater_http::udp::ClientError;
 use swiftwater_http::web::body::BoxError;
 use thiserror::Error;
 
+use crate::ip::{CapsuleError, IcmpError, MIN_IPV6_MTU, PacketError};
 use crate::proxy_status::{PROXY_STATUS, ProxyError};
 use crate::target::TemplateError;
 
@@ -125,7 +126,45 @@ pub enum TunnelError {
     /// The queue of datagrams over TCP is full, and the datagram was dropped.
     #[error("the datagram was not sent: the connection to the proxy is too slow")]
     Full,
+    /// The proxy sent a capsule of addresses or routes that is malformed (RFC 9484, section 4.7).
+    #[error("the proxy sent a malformed capsule: {0}")]
+    MalformedIp(#[from] CapsuleError),
+    /// The proxy assigned an address of IPv6, and the connection to it carries too small packets (RFC 9484,
+    /// section 7.2).
+    #[error(
+        "the connection to the proxy carries packets of {mtu} bytes only, and IPv6 needs {MIN_IPV6_MTU}"
+    )]
+    SmallLink {
+        /// The largest packet that it carries, bytes.
+        mtu: usize,
+    },
     /// The proxy sent content that ends within a capsule.
     #[error("the proxy sent an incomplete capsule")]
     Malformed,
+}
+
+/// Why an IP packet was not sent.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum SendPacketError {
+    /// It is no IP packet.
+    #[error(transparent)]
+    Packet(#[from] PacketError),
+    /// The proxy has not assigned its source address.
+    #[error("the proxy has not assigned the source address of the packet")]
+    Source,
+    /// There is no route to its destination, for its protocol.
+    #[error("the proxy has no route for the packet")]
+    NoRoute,
+    /// It can't be forwarded: its hop limit is used up, or it is too large.
+    #[error("the packet can't be forwarded: {error:?}")]
+    Forwarding {
+        /// Why.
+        error: IcmpError,
+        /// The ICMP error for its sender, a packet from the packet's destination; `None` if there must be none.
+        reply: Option<Vec<u8>>,
+    },
+    /// The tunnel did not take it.
+    #[error(transparent)]
+    Tunnel(#[from] TunnelError),
 }

@@ -1,8 +1,8 @@
-//! The client: tunnels for UDP and TCP through a proxy, all over one connection to it.
+//! The client: tunnels for UDP, IP and TCP through a proxy, all over one connection to it.
 //!
 //! - [`TunnelClient`]: opens tunnels, connects to the proxy when it needs to. [`Connect`] makes the connections,
 //!   [`HttpVersions`] says of which versions of HTTP; [`TcpConnection`]: one for HTTP/2 or HTTP/1.1.
-//! - [`UdpTunnel`]: datagrams to and from one target; [`TcpTunnel`]: a TCP connection to one.
+//! - [`UdpTunnel`]: datagrams to and from one target; [`TcpTunnel`]: a TCP connection to one; [`IpTunnel`]: IP packets.
 //! - [`TunnelEndpoint`]: QUIC connections of this program through the proxy.
 //! - For programs that know nothing of tunnels: [`LocalForward`], a local UDP address whose peers each get a tunnel to
 //!   the same target; [`LocalTcpForward`], the same for TCP.
@@ -14,6 +14,7 @@ mod datagram_relay;
 pub mod endpoint;
 mod error;
 mod http_connect;
+mod ip_tunnel;
 mod link;
 mod listener;
 mod local_forward;
@@ -27,8 +28,9 @@ mod udp_tunnel;
 
 pub use datagram_relay::ForwardStats;
 pub use endpoint::{ProxyResolver, TunnelCarrier, TunnelEndpoint};
-pub use error::{ConnectError, EndpointConnectError, OpenError, TunnelError};
+pub use error::{ConnectError, EndpointConnectError, OpenError, SendPacketError, TunnelError};
 pub use http_connect::HttpConnectServer;
+pub use ip_tunnel::{FromIpTunnel, IpSender, IpTunnel};
 pub use link::HttpVersions;
 pub use listener::{ListenerLimits, ListenerStats};
 pub use local_forward::LocalForward;

@@ -22,7 +22,6 @@ use tokio::time::{Instant, interval};
 use super::error::{ConnectError, OpenError, check_answer};
 use super::tcp_connection::TcpConnection;
 use super::tunnel_client::Connect;
-use crate::CONNECT_UDP;
 
 /// How long the proxy gets to say that it takes extended CONNECT, with its first SETTINGS.
 const SETTINGS: Duration = Duration::from_secs(5);
@@ -106,11 +105,12 @@ impl TcpLink {
         }
     }
 
-    /// Asks for a tunnel for UDP; `request` has the URI of the target and the fields. Returns the fields of the
-    /// answer and the stream of capsules.
-    pub(super) async fn open_udp(
+    /// Asks for a tunnel of `protocol`, for UDP or IP; `request` has the URI of the target and the fields. Returns the
+    /// fields of the answer and the stream of capsules.
+    pub(super) async fn open_capsules(
         &self,
         connector: &dyn Connect,
+        protocol: &'static str,
         mut request: Request<()>,
     ) -> Result<(response::Parts, UpgradedStream), OpenError> {
         match self {
@@ -121,7 +121,7 @@ impl TcpLink {
                     return Err(OpenError::NoExtendedConnect);
                 }
                 *request.method_mut() = Method::CONNECT;
-                let protocol = Protocol::from_static(CONNECT_UDP);
+                let protocol = Protocol::from_static(protocol);
                 request.extensions_mut().insert(protocol);
                 let answer = send_http2(sender, request).await?;
                 let accepts = answer.status().is_success();
@@ -134,13 +134,12 @@ impl TcpLink {
                 let headers = request.headers_mut();
                 headers.insert(HOST, host);
                 headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-                headers.insert(UPGRADE, HeaderValue::from_static(CONNECT_UDP));
+                headers.insert(UPGRADE, HeaderValue::from_static(protocol));
                 let answer = send_http1(first, connector, request).await?;
                 let named = answer.headers().get(UPGRADE);
-                let is_udp = named.is_some_and(|name| {
-                    name.as_bytes().eq_ignore_ascii_case(CONNECT_UDP.as_bytes())
-                });
-                let accepts = answer.status() == StatusCode::SWITCHING_PROTOCOLS && is_udp;
+                let is_named = named
+                    .is_some_and(|name| name.as_bytes().eq_ignore_ascii_case(protocol.as_bytes()));
+                let accepts = answer.status() == StatusCode::SWITCHING_PROTOCOLS && is_named;
                 upgraded(answer, accepts).await
             }
         }

@@ -12,14 +12,16 @@ use swiftwater_http::web::body::BoxError;
 use tokio::sync::Mutex;
 
 use super::error::{ConnectError, OpenError, check_answer, proxy_status_of};
+use super::ip_tunnel::IpTunnel;
 use super::link::{HttpVersions, Link};
 use super::tcp_connection::ConnectingTcp;
 use super::tcp_tunnel::TcpTunnel;
 use super::udp_tunnel::{OpeningTunnel, UdpTunnel};
-use crate::CONNECT_UDP;
+use crate::ip::Scope;
 use crate::proxy::{CAPSULE_PROTOCOL, Token};
 use crate::target::{Target, Template};
 use crate::tecc::{Agreement, TECC};
+use crate::{CONNECT_IP, CONNECT_UDP};
 
 /// A connection attempt.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = Result<SendRequest, BoxError>> + Send + 'a>>;
@@ -123,7 +125,9 @@ impl TunnelClient {
                 request.headers_mut().remove(TECC);
                 let client = self.clone();
                 return Ok(OpeningTunnel::over_tcp(async move {
-                    let answer = link.open_udp(&*client.shared.connector, request).await;
+                    let answer = link
+                        .open_capsules(&*client.shared.connector, CONNECT_UDP, request)
+                        .await;
                     client.noted(answer).await
                 }));
             }
@@ -132,6 +136,30 @@ impl TunnelClient {
             .ok_or_else(|| ConnectError("connect-udp is no token".into()))?;
         let pending = connection.connect(protocol, request).await?;
         Ok(OpeningTunnel::new(pending, offer))
+    }
+
+    /// Opens a tunnel for the IP packets of `scope` (RFC 9484), and waits for the proxy's answer. The request has the
+    /// default template of IP proxying at the proxy's authority.
+    pub async fn open_ip(&self, scope: &Scope) -> Result<IpTunnel, OpenError> {
+        let uri = scope.uri(&self.shared.template)?;
+        let mut request = Request::get(uri).header(CAPSULE_PROTOCOL, "?1").body(())?;
+        if let Some(credentials) = &self.shared.credentials {
+            let headers = request.headers_mut();
+            headers.insert(PROXY_AUTHORIZATION, credentials.clone());
+        }
+        let connection = match self.link().await? {
+            Link::Http3(connection) => connection,
+            Link::Tcp(link) => {
+                let connector = &*self.shared.connector;
+                let answer = link.open_capsules(connector, CONNECT_IP, request).await;
+                let (_, stream) = self.noted(answer).await?;
+                return Ok(IpTunnel::over_tcp(stream));
+            }
+        };
+        let protocol = ConnectProtocol::new(CONNECT_IP)
+            .ok_or_else(|| ConnectError("connect-ip is no token".into()))?;
+        let pending = connection.connect(protocol, request).await?;
+        IpTunnel::over_http3(pending).await
     }
 
     /// Opens a tunnel to `target` for TCP (CONNECT), and waits for the proxy's answer.

@@ -30,7 +30,7 @@ pub struct OpeningTunnel {
 }
 
 /// The answer of a proxy over TCP: the fields, and the stream of capsules.
-type TcpAnswer = Result<(response::Parts, UpgradedStream), OpenError>;
+pub(super) type TcpAnswer = Result<(response::Parts, UpgradedStream), OpenError>;
 
 enum Pending {
     Http3(PendingConnect),
@@ -161,14 +161,14 @@ enum Way {
 }
 
 /// What the proxy sends besides datagrams.
-enum Content {
+pub(super) enum Content {
     Http3(RecvContent),
     Stream(CapsuleReceiver),
 }
 
 impl Content {
     /// The next bytes; `None` at the end. Dropping the future loses nothing.
-    async fn read(&mut self) -> Result<Option<Bytes>, TunnelError> {
+    pub(super) async fn read(&mut self) -> Result<Option<Bytes>, TunnelError> {
         match self {
             Self::Http3(content) => Ok(content.read().await?),
             Self::Stream(stream) => {
@@ -184,7 +184,9 @@ fn capsules() -> CapsuleReader {
     CapsuleReader::new((8 + MAX_UDP_PAYLOAD) as u64)
 }
 
-async fn next_datagram(datagrams: Option<&HttpDatagrams>) -> Result<Bytes, DatagramsEnded> {
+pub(super) async fn next_datagram(
+    datagrams: Option<&HttpDatagrams>,
+) -> Result<Bytes, DatagramsEnded> {
     match datagrams {
         Some(datagrams) => datagrams.recv().await,
         None => std::future::pending().await,

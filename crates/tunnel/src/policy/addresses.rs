@@ -131,6 +131,52 @@ pub struct Prefix {
 pub struct PrefixError(String);
 
 impl Prefix {
+    /// The prefix of `length` bits of `address`; `None` if the address is shorter.
+    pub fn new(address: IpAddr, length: u8) -> Option<Self> {
+        (length <= bits(address)).then_some(Self { address, length })
+    }
+
+    /// `address` alone.
+    pub fn single(address: IpAddr) -> Self {
+        let length = bits(address);
+        Self { address, length }
+    }
+
+    /// The address that it was made of, whose bits beyond the length may be set.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Its length, bits: at most 32 for IPv4 and 128 for IPv6.
+    pub fn length(&self) -> u8 {
+        self.length
+    }
+
+    /// The lowest address within the prefix.
+    pub fn first(&self) -> IpAddr {
+        match self.address {
+            IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() & !self.host_bits_v4()).into(),
+            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !self.host_bits_v6()).into(),
+        }
+    }
+
+    /// The highest address within the prefix.
+    pub fn last(&self) -> IpAddr {
+        match self.address {
+            IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() | self.host_bits_v4()).into(),
+            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() | self.host_bits_v6()).into(),
+        }
+    }
+
+    /// The bits beyond the length.
+    fn host_bits_v4(&self) -> u32 {
+        u32::MAX.checked_shr(u32::from(self.length)).unwrap_or(0)
+    }
+
+    fn host_bits_v6(&self) -> u128 {
+        u128::MAX.checked_shr(u32::from(self.length)).unwrap_or(0)
+    }
+
     /// True if `address` is within the prefix.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
@@ -147,6 +193,11 @@ impl Prefix {
     }
 }
 
+/// Bits of an address.
+fn bits(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
 impl FromStr for Prefix {
     type Err = PrefixError;
 
@@ -157,15 +208,11 @@ impl FromStr for Prefix {
             None => (text, None),
         };
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let whole = if address.is_ipv4() { 32 } else { 128 };
         let length = match length {
             Some(length) => length.parse().map_err(|_| wrong())?,
-            None => whole,
+            None => bits(address),
         };
-        if length > whole {
-            return Err(wrong());
-        }
-        Ok(Self { address, length })
+        Self::new(address, length).ok_or_else(wrong)
     }
 }
 

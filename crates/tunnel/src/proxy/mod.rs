@@ -1,5 +1,5 @@
-//! The proxy: a tower service that answers requests for tunnels, for UDP (RFC 9298) and for TCP (CONNECT), over
-//! HTTP/3, HTTP/2 and HTTP/1.1.
+//! The proxy: a tower service that answers requests for tunnels, for UDP (RFC 9298), for IP (RFC 9484) and for TCP
+//! (CONNECT), over HTTP/3, HTTP/2 and HTTP/1.1.
 //!
 //! A request passes, in this order: its form, the user, the port, the resolution of the name, the address, the
 //! limits. Then the socket to the target is opened and the request is answered; a tunnel for UDP lasts until either
@@ -8,12 +8,14 @@
 //! - [`ProxyConfig`]: who may use it, which targets it reaches, limits.
 //! - [`TunnelProxy`]: the service. Requests that are not for tunnels get 404, those for other protocols 501.
 //! - [`ProxyStats`] counts what passes.
+//! - [`IpNetwork`]: the network behind a proxy for IP, which has no port to check and no socket: a tunnel gets addresses.
 
 mod access;
 mod capsules;
 mod config;
 mod content;
 mod idle;
+mod ip;
 mod places;
 mod receive_buffers;
 mod refusal;
@@ -40,6 +42,7 @@ use swiftwater_http::web::body::Body;
 use swiftwater_http::web::upgrade::UpgradeRequest;
 use tower::Service;
 
+use self::ip::Exchange;
 use self::places::{Place, Places};
 use self::refusal::Refusal;
 use self::request::Asked;
@@ -53,6 +56,9 @@ use crate::tecc::{Agreement, RepairLimits, TECC};
 
 pub use self::access::{Access, Token, TokenError};
 pub use self::config::{Limits, ProxyConfig};
+#[cfg(all(target_os = "linux", feature = "tun"))]
+pub use self::ip::TunDevice;
+pub use self::ip::{IpNetwork, NetworkError, PacketDevice};
 pub use self::resolve::{Resolve, Resolving, SystemResolver};
 pub use self::stats::{ProxyStats, describe_metrics};
 
@@ -73,6 +79,8 @@ struct Shared {
     resolver: Box<dyn Resolve>,
     places: Places,
     counters: Arc<Counters>,
+    /// The network for IP, if there is one.
+    exchange: Option<Arc<Exchange>>,
 }
 
 impl TunnelProxy {
@@ -83,13 +91,27 @@ impl TunnelProxy {
 
     /// A proxy that resolves names with `resolver`.
     pub fn with_resolver(config: ProxyConfig, resolver: impl Resolve) -> Self {
+        Self::build(config, resolver, None)
+    }
+
+    /// The same, and tunnels for IP packets lead into `network`. They reach the addresses of the policy; its ports
+    /// concern UDP and TCP tunnels only.
+    pub fn with_network(config: ProxyConfig, resolver: impl Resolve, network: &IpNetwork) -> Self {
+        Self::build(config, resolver, Some(network))
+    }
+
+    fn build(config: ProxyConfig, resolver: impl Resolve, network: Option<&IpNetwork>) -> Self {
         let places = Places::new(config.limits);
+        let counters = Arc::<Counters>::default();
+        let exchange =
+            network.map(|network| Exchange::new(network, &config.policy, Arc::clone(&counters)));
         Self {
             shared: Arc::new(Shared {
                 config,
                 resolver: Box::new(resolver),
                 places,
-                counters: Arc::default(),
+                counters,
+                exchange: exchange.map(Arc::new),
             }),
         }
     }
@@ -112,8 +134,13 @@ impl TunnelProxy {
 
     async fn open(&self, request: Request<Body>) -> Result<Response<Body>, Refusal> {
         let (head, _) = request.into_parts();
-        match request::read(&head)? {
+        match request::read(&head, self.shared.exchange.is_some())? {
             Asked::Udp(asked, target) => self.open_udp(&head, &asked, target).await,
+            Asked::Ip(asked, scope) => {
+                let exchange = self.shared.exchange.as_ref();
+                let exchange = exchange.ok_or(Refusal::OtherProtocol)?;
+                self.open_ip(exchange, &head, &asked, scope).await
+            }
             Asked::Tcp(asked, target) => self.open_tcp(&head, &asked, target).await,
         }
     }

@@ -7,6 +7,7 @@ use http::{HeaderValue, Response, StatusCode};
 use swiftwater_http::web::body::{Body, text_response};
 use thiserror::Error;
 
+use crate::ip::ScopeError;
 use crate::policy::TargetDenied;
 use crate::proxy_status::{PROXY_STATUS, ProxyError, refused};
 use crate::target::TargetError;
@@ -16,12 +17,14 @@ use crate::target::TargetError;
 pub(super) enum Refusal {
     #[error("no such resource")]
     NotFound,
-    #[error("only UDP is proxied")]
+    #[error("this protocol is not proxied")]
     OtherProtocol,
     #[error("the request is malformed: {0}")]
     Malformed(&'static str),
     #[error(transparent)]
     Target(#[from] TargetError),
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
     #[error("no valid token was presented")]
     Unauthenticated,
     #[error(transparent)]
@@ -32,6 +35,8 @@ pub(super) enum Refusal {
     Resolution(io::Error),
     #[error("the name has no address")]
     NoAddress,
+    #[error("the proxy's network has no addresses of this version of IP")]
+    NoSuchVersion,
     #[error("the proxy has no capacity for another tunnel")]
     Full,
     #[error("too many tunnels of one user")]
@@ -45,14 +50,16 @@ impl Refusal {
         match self {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::OtherProtocol => StatusCode::NOT_IMPLEMENTED,
-            Self::Malformed(_) | Self::Target(_) => StatusCode::BAD_REQUEST,
+            Self::Malformed(_) | Self::Target(_) | Self::Scope(_) => StatusCode::BAD_REQUEST,
             Self::Unauthenticated => StatusCode::PROXY_AUTHENTICATION_REQUIRED,
             Self::Denied(_) => StatusCode::FORBIDDEN,
             Self::SlowResolution => StatusCode::GATEWAY_TIMEOUT,
             Self::Socket(error) if error.kind() == io::ErrorKind::TimedOut => {
                 StatusCode::GATEWAY_TIMEOUT
             }
-            Self::Resolution(_) | Self::NoAddress | Self::Socket(_) => StatusCode::BAD_GATEWAY,
+            Self::Resolution(_) | Self::NoAddress | Self::NoSuchVersion | Self::Socket(_) => {
+                StatusCode::BAD_GATEWAY
+            }
             Self::Full => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooMany => StatusCode::TOO_MANY_REQUESTS,
         }
@@ -62,13 +69,14 @@ impl Refusal {
     fn proxy_error(&self) -> Option<ProxyError> {
         Some(match self {
             Self::NotFound | Self::OtherProtocol => return None,
-            Self::Malformed(_) | Self::Target(_) => ProxyError::HttpRequestError,
+            Self::Malformed(_) | Self::Target(_) | Self::Scope(_) => ProxyError::HttpRequestError,
             Self::Unauthenticated | Self::Denied(TargetDenied::Port(_)) => {
                 ProxyError::HttpRequestDenied
             }
             Self::Denied(_) => ProxyError::DestinationIpProhibited,
             Self::SlowResolution => ProxyError::DnsTimeout,
             Self::Resolution(_) | Self::NoAddress => ProxyError::DnsError,
+            Self::NoSuchVersion => ProxyError::DestinationIpUnroutable,
             Self::Full | Self::TooMany => ProxyError::ConnectionLimitReached,
             Self::Socket(error) => match error.kind() {
                 io::ErrorKind::ConnectionRefused => ProxyError::ConnectionRefused,

@@ -1,26 +1,33 @@
-//! The form of requests for tunnels: for UDP (RFC 9298, sections 3.2 and 3.4) and for TCP.
+//! The form of requests for tunnels: for UDP (RFC 9298, sections 3.2 and 3.4), for IP (RFC 9484, sections 4.1 to 4.4)
+//! and for TCP.
 
 use http::uri::Authority;
 use http::{Method, request};
 use swiftwater_http::web::upgrade::UpgradeRequest;
 
 use super::refusal::Refusal;
-use crate::CONNECT_UDP;
+use crate::ip::{self, Scope};
 use crate::target::{Target, WELL_KNOWN};
+use crate::{CONNECT_IP, CONNECT_UDP};
 
 /// What a request asks for.
 pub(super) enum Asked {
     /// A tunnel for UDP.
     Udp(UpgradeRequest, Target),
+    /// A tunnel for IP.
+    Ip(UpgradeRequest, Scope),
     /// A tunnel for TCP.
     Tcp(UpgradeRequest, Target),
 }
 
-/// Reads what a request asks for.
-pub(super) fn read(head: &request::Parts) -> Result<Asked, Refusal> {
+/// Reads what a request asks for; `has_network` if IP is proxied.
+pub(super) fn read(head: &request::Parts, has_network: bool) -> Result<Asked, Refusal> {
     let Some(asked) = head.extensions.get::<UpgradeRequest>() else {
-        return Err(if head.uri.path().starts_with(WELL_KNOWN) {
+        let path = head.uri.path();
+        return Err(if path.starts_with(WELL_KNOWN) {
             Refusal::Malformed("this resource is for requests to connect-udp")
+        } else if path.starts_with(ip::WELL_KNOWN) {
+            Refusal::Malformed("this resource is for requests to connect-ip")
         } else {
             Refusal::NotFound
         });
@@ -30,7 +37,9 @@ pub(super) fn read(head: &request::Parts) -> Result<Asked, Refusal> {
         let target = authority.unwrap_or_default().parse()?;
         return Ok(Asked::Tcp(asked.clone(), target));
     }
-    if !asked.asks_for(CONNECT_UDP) {
+    let is_udp = asked.asks_for(CONNECT_UDP);
+    let is_ip = has_network && asked.asks_for(CONNECT_IP);
+    if !is_udp && !is_ip {
         return Err(Refusal::OtherProtocol);
     }
     if asked.is_connect() {
@@ -39,6 +48,10 @@ pub(super) fn read(head: &request::Parts) -> Result<Asked, Refusal> {
         }
     } else if head.method != Method::GET {
         return Err(Refusal::Malformed("the method is not GET"));
+    }
+    if !is_udp {
+        let scope = Scope::from_path(head.uri.path())?;
+        return Ok(Asked::Ip(asked.clone(), scope));
     }
     Ok(Asked::Udp(
         asked.clone(),

@@ -39,11 +39,18 @@ pub(super) async fn addresses(
 ) -> Result<Vec<SocketAddr>, Refusal> {
     match target.host() {
         Host::Address(address) => Ok(vec![SocketAddr::new(*address, target.port())]),
-        Host::Name(name) => {
-            let resolving = resolver.resolve(name, target.port());
-            let resolved = timeout(time_limit, resolving).await;
-            let resolved = resolved.map_err(|_| Refusal::SlowResolution)?;
-            resolved.map_err(Refusal::Resolution)
-        }
+        Host::Name(name) => name_addresses(resolver, name, target.port(), time_limit).await,
     }
+}
+
+/// The addresses of a name, each with `port`.
+pub(super) async fn name_addresses(
+    resolver: &dyn Resolve,
+    name: &str,
+    port: u16,
+    time_limit: Duration,
+) -> Result<Vec<SocketAddr>, Refusal> {
+    let resolved = timeout(time_limit, resolver.resolve(name, port)).await;
+    let resolved = resolved.map_err(|_| Refusal::SlowResolution)?;
+    resolved.map_err(Refusal::Resolution)
 }

@@ -52,8 +52,11 @@ pub struct ProxyStats {
     pub dropped_full: u64,
     /// Datagrams that were not sent to targets that had not answered.
     pub dropped_unanswered: u64,
-    /// Datagrams from clients in a context that is not known, or with no context at all.
+    /// Datagrams from clients in a context that is not known, or with no context at all; what is no IP packet, or has
+    /// no hops left.
     pub dropped_unknown: u64,
+    /// IP packets that the scope of their tunnel, or the policy, does not permit, or with the address of another.
+    pub dropped_forbidden: u64,
 }
 
 /// The counters, shared by the tunnels.
@@ -71,6 +74,7 @@ pub(super) struct Counters {
     dropped_full: Counted,
     dropped_unanswered: Counted,
     dropped_unknown: Counted,
+    dropped_forbidden: Counted,
 }
 
 /// A number, and the same as a metric of the process, which is the sum over all its proxies.
@@ -122,6 +126,7 @@ impl Default for Counters {
             dropped_full: dropped("full"),
             dropped_unanswered: dropped("unanswered"),
             dropped_unknown: dropped("unknown"),
+            dropped_forbidden: dropped("forbidden"),
         }
     }
 }
@@ -135,8 +140,10 @@ pub(super) enum Dropped {
     Full,
     /// The target has not answered.
     Unanswered,
-    /// Its context is not known.
+    /// Its context is not known, or it is no IP packet that can be forwarded.
     Unknown,
+    /// Its addresses or its protocol are not permitted.
+    Forbidden,
 }
 
 /// What became of datagrams to a client that came together.
@@ -200,6 +207,7 @@ impl Counters {
             Dropped::Full => &self.dropped_full,
             Dropped::Unanswered => &self.dropped_unanswered,
             Dropped::Unknown => &self.dropped_unknown,
+            Dropped::Forbidden => &self.dropped_forbidden,
         };
         counter.add(count);
     }
@@ -218,6 +226,7 @@ impl Counters {
             dropped_full: self.dropped_full.get(),
             dropped_unanswered: self.dropped_unanswered.get(),
             dropped_unknown: self.dropped_unknown.get(),
+            dropped_forbidden: self.dropped_forbidden.get(),
         }
     }
 }

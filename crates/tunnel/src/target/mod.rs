@@ -169,6 +169,15 @@ impl fmt::Display for Target {
     }
 }
 
+impl FromStr for Host {
+    type Err = TargetError;
+
+    /// A DNS name or an address, IPv6 without brackets.
+    fn from_str(text: &str) -> Result<Self, TargetError> {
+        parse_host(text)
+    }
+}
+
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

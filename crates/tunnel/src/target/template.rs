@@ -1,6 +1,7 @@
 //! URI templates of proxies (RFC 9298, section 2; RFC 6570).
 
 use http::Uri;
+use http::uri::Authority;
 use iri_string::spec::UriSpec;
 use iri_string::template::UriTemplateString;
 use iri_string::template::simple_context::SimpleContext;
@@ -70,6 +71,14 @@ impl Template {
             && uri.authority().is_some()
             && uri.path().starts_with('/');
         is_whole.then_some(uri).ok_or_else(wrong)
+    }
+
+    /// The authority of the proxy: its host, and the port if the template has one.
+    pub fn authority(&self) -> Result<Authority, TemplateError> {
+        let wrong = || TemplateError::Uri(self.0.to_string());
+        let probe = Target::new("target.invalid", 443).map_err(|_| wrong())?;
+        let uri = self.expand(&probe)?;
+        uri.into_parts().authority.ok_or_else(wrong)
     }
 
     /// The host and the port of the proxy.

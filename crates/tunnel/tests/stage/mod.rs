@@ -89,14 +89,20 @@ impl Stage {
     }
 
     pub fn serving(proxy: TunnelProxy) -> Self {
+        let transport = TransportConfig {
+            initial_max_datagram_size: 1252,
+            ..TransportConfig::default()
+        };
+        Self::over(transport, proxy)
+    }
+
+    /// Both ends have this `transport`.
+    pub fn over(transport: TransportConfig, proxy: TunnelProxy) -> Self {
         let certificate = DevCertificate::generate([NAME]).unwrap();
         let tls = ServerTls::from_dev_certificate(&certificate)
             .unwrap()
             .alpn([ALPN_HTTP3]);
-        let transport = Arc::new(TransportConfig {
-            initial_max_datagram_size: 1252,
-            ..TransportConfig::default()
-        });
+        let transport = Arc::new(transport);
         let server_config = ServerConfig {
             retry: RetryPolicy::Never,
             ..ServerConfig::new(Arc::new(tls), Arc::clone(&transport))

@@ -1,0 +1,201 @@
+//! Packets of the device to tunnels, by their destination.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::task::JoinHandle;
+
+use super::address_pool::AddressPool;
+use super::device::PacketDevice;
+use super::network::IpNetwork;
+use crate::ip::{IpHeader, MAX_PACKET};
+use crate::policy::TargetPolicy;
+use crate::proxy::stats::{Counters, Dropped};
+
+/// Packets that wait for a tunnel.
+const WAITING: usize = 256;
+
+/// The device, and which tunnel has which address.
+pub(in crate::proxy) struct Exchange {
+    device: Arc<dyn PacketDevice>,
+    own: Vec<IpAddr>,
+    policy: TargetPolicy,
+    members: Arc<Mutex<Members>>,
+    /// Reads the device, from the first tunnel on.
+    reading: Mutex<Option<JoinHandle<()>>>,
+    counters: Arc<Counters>,
+}
+
+#[derive(Debug)]
+struct Members {
+    pools: Vec<AddressPool>,
+    tunnels: HashMap<IpAddr, Sender<Bytes>>,
+    has_device_failed: bool,
+}
+
+/// The addresses of one tunnel, free again when it is dropped.
+#[derive(Debug)]
+pub(super) struct Lease {
+    addresses: Vec<IpAddr>,
+    members: Arc<Mutex<Members>>,
+}
+
+/// The place of a tunnel in the network.
+#[derive(Debug)]
+pub(super) struct Membership {
+    pub(super) lease: Lease,
+    /// Packets for its addresses; `None` when the device failed.
+    pub(super) packets: Receiver<Bytes>,
+}
+
+impl Exchange {
+    /// `policy` is that of the proxy.
+    pub(in crate::proxy) fn new(
+        network: &IpNetwork,
+        policy: &TargetPolicy,
+        counters: Arc<Counters>,
+    ) -> Self {
+        let members = Members {
+            pools: network.pools(),
+            tunnels: HashMap::new(),
+            has_device_failed: false,
+        };
+        Self {
+            device: Arc::clone(&network.device),
+            own: network.own_addresses(),
+            policy: network.guarded_by(policy),
+            members: Arc::new(Mutex::new(members)),
+            reading: Mutex::default(),
+            counters,
+        }
+    }
+
+    /// An address of each version that is wanted and left; `None` if there is none at all. Fails if the device
+    /// has failed.
+    pub(super) fn join(&self, ipv4: bool, ipv6: bool) -> io::Result<Option<Membership>> {
+        self.read_device();
+        let mut members = lock(&self.members);
+        if members.has_device_failed {
+            return Err(io::Error::other("the device for packets failed"));
+        }
+        let wanted = members.pools.iter_mut();
+        let wanted = wanted.filter(|pool| if pool.is_ipv4() { ipv4 } else { ipv6 });
+        let addresses: Vec<IpAddr> = wanted.filter_map(AddressPool::take).collect();
+        if addresses.is_empty() {
+            return Ok(None);
+        }
+        let (sender, packets) = mpsc::channel(WAITING);
+        for &address in &addresses {
+            members.tunnels.insert(address, sender.clone());
+        }
+        drop(members);
+        let lease = Lease {
+            addresses,
+            members: Arc::clone(&self.members),
+        };
+        Ok(Some(Membership { lease, packets }))
+    }
+
+    /// Which addresses tunnels reach.
+    pub(super) fn policy(&self) -> &TargetPolicy {
+        &self.policy
+    }
+
+    /// Whether the network has one of the versions that are wanted.
+    pub(super) fn has_version(&self, ipv4: bool, ipv6: bool) -> bool {
+        let mut own = self.own.iter();
+        own.any(|address| if address.is_ipv4() { ipv4 } else { ipv6 })
+    }
+
+    /// Sends a packet of a tunnel.
+    pub(super) fn send(&self, packet: &[u8]) -> io::Result<()> {
+        self.device.send(packet)
+    }
+
+    /// The proxy's own address of the version of `other`.
+    pub(super) fn own_address(&self, other: IpAddr) -> Option<IpAddr> {
+        let mut own = self.own.iter().copied();
+        own.find(|address| address.is_ipv4() == other.is_ipv4())
+    }
+
+    fn read_device(&self) {
+        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        reading.get_or_insert_with(|| {
+            let device = Arc::clone(&self.device);
+            let members = Arc::clone(&self.members);
+            let counters = Arc::clone(&self.counters);
+            tokio::spawn(async move {
+                let error = read(&*device, &members, &counters).await;
+                tracing::error!(%error, "the device for packets of tunnels failed");
+                let mut members = lock(&members);
+                members.has_device_failed = true;
+                members.tunnels.clear();
+            })
+        });
+    }
+}
+
+/// Hands packets to tunnels until the device fails.
+async fn read(
+    device: &dyn PacketDevice,
+    members: &Mutex<Members>,
+    counters: &Counters,
+) -> io::Error {
+    let mut buffer = vec![0; MAX_PACKET];
+    loop {
+        let received = poll_fn(|cx| device.poll_receive(cx, &mut buffer)).await;
+        let packet = match received {
+            Ok(len) => &buffer[..len.min(MAX_PACKET)],
+            Err(error) => return error,
+        };
+        let Ok(header) = IpHeader::parse(packet) else {
+            counters.on_drop(Dropped::Unknown, 1);
+            continue;
+        };
+        let tunnel = lock(members).tunnels.get(&header.destination).cloned();
+        let Some(tunnel) = tunnel else {
+            // For an address of no tunnel.
+            continue;
+        };
+        if tunnel.try_send(Bytes::copy_from_slice(packet)).is_err() {
+            counters.on_drop(Dropped::Full, 1);
+        }
+    }
+}
+
+impl Lease {
+    pub(super) fn addresses(&self) -> &[IpAddr] {
+        &self.addresses
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut members = lock(&self.members);
+        for &address in &self.addresses {
+            members.tunnels.remove(&address);
+            let mut pools = members.pools.iter_mut();
+            if let Some(pool) = pools.find(|pool| pool.is_ipv4() == address.is_ipv4()) {
+                pool.give_back(address);
+            }
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(task) = reading.take() {
+            task.abort();
+        }
+    }
+}
+
+fn lock(members: &Mutex<Members>) -> MutexGuard<'_, Members> {
+    members.lock().unwrap_or_else(PoisonError::into_inner)
+}

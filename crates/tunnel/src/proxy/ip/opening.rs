@@ -1,0 +1,94 @@
+//! Requests for tunnels for IP packets.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, request};
+use http_body_util::channel::Channel;
+use swiftwater_http::udp::connect::HttpDatagrams;
+use swiftwater_http::web::body::Body;
+use swiftwater_http::web::upgrade::UpgradeRequest;
+
+use super::exchange::Exchange;
+use super::rules::PacketRules;
+use super::tunnel::{IpTunnel, IpTunnelEnd};
+use crate::CONNECT_IP;
+use crate::ip::{AddressRange, Scope, ScopeTarget};
+use crate::policy::{Prefix, TargetDenied};
+use crate::proxy::refusal::Refusal;
+use crate::proxy::{CAPSULE_PROTOCOL, TunnelProxy, WAITING_PIECES, resolve};
+
+impl TunnelProxy {
+    /// Opens a tunnel for the packets of `scope` in `exchange`.
+    pub(in crate::proxy) async fn open_ip(
+        &self,
+        exchange: &Arc<Exchange>,
+        head: &request::Parts,
+        asked: &UpgradeRequest,
+        scope: Scope,
+    ) -> Result<Response<Body>, Refusal> {
+        let shared = &self.shared;
+        let user = shared.config.access.check(&head.headers)?;
+        let targets = self.scope_addresses(&scope).await?;
+        let rules = PacketRules::new(exchange.policy().clone(), targets, scope.protocol);
+        if rules.routes().as_slice().is_empty() {
+            return Err(nothing_permitted(&scope));
+        }
+        let (ipv4, ipv6) = rules.versions();
+        if !exchange.has_version(ipv4, ipv6) {
+            return Err(Refusal::NoSuchVersion);
+        }
+        let place = shared.places.take(user.as_deref())?;
+        let membership = exchange.join(ipv4, ipv6).map_err(Refusal::Socket)?;
+        let membership = membership.ok_or(Refusal::Full)?;
+        let (to_client, body) = Channel::<Bytes, IpTunnelEnd>::new(WAITING_PIECES);
+        let tunnel = IpTunnel {
+            exchange: Arc::clone(exchange),
+            membership,
+            rules,
+            datagrams: head.extensions.get::<HttpDatagrams>().cloned(),
+            to_client,
+            from_client: asked.incoming().unwrap_or_default(),
+            idle_timeout: shared.config.limits.idle_timeout,
+            counters: Arc::clone(&shared.counters),
+        };
+        tracing::debug!(%scope, "IP tunnel opened");
+        tokio::spawn(async move {
+            let end = tunnel.run().await;
+            tracing::debug!(%scope, %end, "IP tunnel closed");
+            drop(place);
+        });
+        let mut response = asked.accepting(CONNECT_IP, Body::new(body));
+        let headers = response.headers_mut();
+        headers.insert(CAPSULE_PROTOCOL, HeaderValue::from_static("?1"));
+        Ok(response)
+    }
+
+    /// The addresses of a scope; `None` for all.
+    async fn scope_addresses(&self, scope: &Scope) -> Result<Option<Vec<AddressRange>>, Refusal> {
+        let config = &self.shared.config;
+        match &scope.target {
+            ScopeTarget::Any => Ok(None),
+            ScopeTarget::Prefix(prefix) => Ok(Some(vec![(*prefix).into()])),
+            ScopeTarget::Name(name) => {
+                let resolver = &*self.shared.resolver;
+                let time_limit = config.limits.resolution;
+                let found = resolve::name_addresses(resolver, name, 0, time_limit).await?;
+                if found.is_empty() {
+                    return Err(Refusal::NoAddress);
+                }
+                let permitted = config.policy.permitted(found)?;
+                let single = permitted.iter().map(|found| Prefix::single(found.ip()));
+                Ok(Some(single.map(AddressRange::from).collect()))
+            }
+        }
+    }
+}
+
+/// Why there is no route within a scope.
+fn nothing_permitted(scope: &Scope) -> Refusal {
+    match &scope.target {
+        ScopeTarget::Prefix(prefix) => TargetDenied::Address(prefix.address()).into(),
+        _ => Refusal::NoAddress,
+    }
+}
