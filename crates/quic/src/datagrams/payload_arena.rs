@@ -97,8 +97,9 @@ mod tests {
     fn a_large_payload_gets_a_block_of_its_own() {
         let mut arena = PayloadArena::<BLOCK>::default();
         let small = arena.store(&[b"small"], LIMIT);
-        let large = arena.store(&[&[1; 3 * BLOCK]], LIMIT);
+        let content = vec![1; 3 * BLOCK];
+        let large = arena.store(&[&content], LIMIT);
         assert_eq!(small, b"small"[..]);
-        assert_eq!(large, [1; 3 * BLOCK][..]);
+        assert_eq!(large, content);
     }
 }

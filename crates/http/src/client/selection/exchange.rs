@@ -161,17 +161,13 @@ impl Selection {
         };
         self.note_connection(place, turn.arm, &selected);
         let first = state.answer_on(selected, job, way, progress);
-        match (&decision.hedge, connection) {
-            (Some(hedge), Some(connection)) => {
-                let overdue = overdue(&connection, hedge);
-                self.hedged(first, overdue, hedge, job, place).await
-            }
-            _ => {
-                let answered = first.await?;
-                let hedged = false;
-                Ok(Response { answered, hedged })
-            }
+        if let (Some(hedge), Some(connection)) = (&decision.hedge, connection) {
+            let overdue = overdue(&connection, hedge);
+            return self.hedged(first, overdue, hedge, job, place).await;
         }
+        let answered = first.await?;
+        let hedged = false;
+        Ok(Response { answered, hedged })
     }
 
     fn note_connection(&self, place: Place, arm: usize, selected: &Selected) {
