@@ -159,7 +159,7 @@ fn controllers_that_differ_are_named() {
         with(WebProtocol::Http2, "bbr"),
     ];
     let hint_of = hint(&rows).expect("they differ");
-    assert!(hint_of.contains("cubic over h3, bbr over h2") && hint_of.contains("--cc bbr3"));
+    assert!(hint_of.contains("cubic over QUIC, bbr over TCP") && hint_of.contains("--cc bbr3"));
     let rows = [
         with(WebProtocol::Http3, "cubic"),
         with(WebProtocol::Http2, "cubic"),
