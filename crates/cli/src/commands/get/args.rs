@@ -261,7 +261,7 @@ pub struct RequestArgs {
 /// Which protocols may carry requests.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum Protocol {
-    /// HTTP/3 with HTTP/2 and HTTP/1.1 starting 250 ms later, whichever connects first
+    /// HTTP/3 with HTTP/2 and HTTP/1.1 starting 100 ms later, whichever connects first
     #[default]
     Auto,
     /// HTTP/3 only
