@@ -145,7 +145,9 @@ impl World {
                 let completion = self.millis(self.conditions.tcp);
                 let result = Ok(Self::measured(completion));
                 let arm = hedge.arm.clone();
-                let end = self.now + hedge.without_response + completion;
+                // Nothing arrives where QUIC is blocked.
+                let wait = hedge.without_packet.min(hedge.without_response);
+                let end = self.now + wait + completion;
                 (end, Outcome { arm, result })
             }
             (None, None) => {
