@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 
 GB = 1e9
+# The flag of both ends for jobs over HTTP/3.
+HTTP3 = "--http3"
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,10 @@ class Job:
         return words, arguments
 
     @property
+    def over_http(self):
+        return HTTP3 in self.flags
+
+    @property
     def holds(self):
         return self.words[0] == "hold"
 
@@ -66,6 +72,24 @@ def bulk(name, title, size, quick, link=None, direction="download", **more):
         ],
         link=link,
         words=("bulk",),
+        **more,
+    )
+
+
+def requests(name, title, **more):
+    return Job(
+        name,
+        title,
+        {"seconds": 4, "in-flight": 32, "up": 100, "down": 1024},
+        {"seconds": 0.5},
+        [
+            Measure("rate", "operations/s", 0, True),
+            Measure("server", "server CPU µs", 2),
+            Measure("client", "client CPU µs", 2),
+            Measure("p50", "p50 µs", 0),
+            Measure("p99", "p99 µs", 0),
+        ],
+        words=("requests",),
         **more,
     )
 
@@ -94,20 +118,7 @@ JOBS = [
     bulk("bulk-long", "One stream down, 100 ms round trip, 100 Mbit/s, queue of one bandwidth-delay product",
          100_000_000, 5_000_000, link=["--rate", "100mbit", "--delay", "50ms", "--buffer", "1bdp"],
          in_quick=False),
-    Job(
-        "requests",
-        "Requests: 100 B up, 1 kB down, 32 in flight, one connection",
-        {"seconds": 4, "in-flight": 32, "up": 100, "down": 1024},
-        {"seconds": 0.5},
-        [
-            Measure("rate", "operations/s", 0, True),
-            Measure("server", "server CPU µs", 2),
-            Measure("client", "client CPU µs", 2),
-            Measure("p50", "p50 µs", 0),
-            Measure("p99", "p99 µs", 0),
-        ],
-        words=("requests",),
-    ),
+    requests("requests", "Requests: 100 B up, 1 kB down, 32 in flight, one connection"),
     Job(
         "handshakes",
         "Full handshakes, 4 at a time",
@@ -122,6 +133,8 @@ JOBS = [
     ),
     hold("idle", "Memory of an idle connection", 2000, 150, 0),
     hold("streams", "Memory of a connection with 10 open streams, 1 kB echoed on each", 300, 50, 10),
+    requests("h3-requests", "HTTP/3: POST of 100 B, answers of 1 kB, 32 in flight, one connection", flags=(HTTP3,)),
+    bulk("h3-bulk", "HTTP/3: one file down", 1_000_000_000, 50_000_000, flags=(HTTP3,)),
 ]
 
 

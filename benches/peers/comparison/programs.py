@@ -11,6 +11,8 @@ REPOSITORY = PEERS.parent.parent
 OURS = "swiftwater"
 # Programs of the workspaces that drive no library.
 HELPERS = {"identity"}
+# Those that have the jobs over HTTP/3.
+OVER_HTTP = {OURS, "quiche", "quinn"}
 SETTINGS = ["tuned", "defaults"]
 
 
@@ -28,6 +30,10 @@ class Program:
     version: str = ""
     # Another build of one of them, not a separate peer.
     extra: bool = False
+
+    def does(self, job):
+        """Whether it has the job; one given with --extra is taken to."""
+        return self.extra or not job.over_http or self.name in OVER_HTTP
 
 
 @dataclass(frozen=True)

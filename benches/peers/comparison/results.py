@@ -35,7 +35,9 @@ class Results:
     def __init__(self, jobs, entries):
         self.jobs = jobs
         self.entries = entries
-        self.cells = {job.name: {entry: Cell() for entry in entries} for job in jobs}
+        self.cells = {
+            job.name: {entry: Cell() for entry in entries if entry.program.does(job)} for job in jobs
+        }
 
     def measured(self, job):
         """The entries that have values, with their cells."""

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::{ALPN, ALPN_HTTP3};
+
 /// Drives one QUIC library through the jobs of the comparison.
 #[derive(Clone, Debug, Parser)]
 pub struct Arguments {
@@ -89,9 +91,19 @@ pub struct Settings {
     /// The path loses packets at random: with --tuned, the congestion controller that minds it least
     #[arg(long)]
     pub lossy: bool,
+    /// Jobs `bulk` (down) and `requests` over HTTP/3
+    #[arg(long)]
+    pub http3: bool,
     /// Congestion controller, paced, in place of the one that the other settings choose
     #[arg(long, value_enum)]
     pub controller: Option<Controller>,
+}
+
+impl Settings {
+    /// The protocol's name in ALPN.
+    pub const fn alpn(&self) -> &'static [u8] {
+        if self.http3 { ALPN_HTTP3 } else { ALPN }
+    }
 }
 
 /// A congestion controller. No library has all of them.

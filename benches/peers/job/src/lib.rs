@@ -4,6 +4,7 @@
 //! - The protocol on a stream (ALPN [`ALPN`]): the client sends its request ([`Wanted`], 8 bytes), then its
 //!   upload, then the end; the server answers after the end and finishes. [`Outgoing`] is the data to send,
 //!   [`Answer`] processes a stream at a server, [`Incoming`] at a client.
+//! - The same over HTTP/3 ([`ALPN_HTTP3`]): [`HttpRequest`], [`HttpAnswer`].
 //! - [`payload`]: the bytes that are sent, and their checksum (CRC-32).
 //! - [`events`]: the lines on standard output that the runner waits for.
 //! - [`udp_socket`]: a socket with the buffer sizes of all programs.
@@ -14,6 +15,7 @@
 mod answer;
 mod arguments;
 pub mod events;
+mod http;
 mod incoming;
 mod latencies;
 mod outgoing;
@@ -27,6 +29,7 @@ pub use answer::Answer;
 pub use arguments::{
     Arguments, ClientArguments, Controller, Direction, Job, Role, ServerArguments, Settings,
 };
+pub use http::{HttpAnswer, HttpRequest};
 pub use incoming::{Incoming, WrongAnswer};
 pub use latencies::Latencies;
 pub use outgoing::Outgoing;
@@ -38,6 +41,12 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The protocol's name in ALPN.
 pub const ALPN: &[u8] = b"bench";
+
+/// The name of HTTP/3 in ALPN (RFC 9114, section 3.1).
+pub const ALPN_HTTP3: &[u8] = b"h3";
+
+/// What a program reports about other jobs with `--http3` than those two.
+pub const NOT_OVER_HTTP: &str = "over HTTP/3 there are `requests` and `bulk` (down) only";
 
 /// The name in the server's certificate.
 pub const SERVER_NAME: &str = "localhost";

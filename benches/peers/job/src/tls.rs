@@ -12,7 +12,7 @@ use rustls::server::NoServerSessionStorage;
 use rustls::{CipherSuite, ClientConfig, RootCertStore, ServerConfig, quic};
 use thiserror::Error;
 
-use crate::{ALPN, ClientArguments, ServerArguments};
+use crate::{ClientArguments, ServerArguments};
 
 /// Why TLS can't be set up.
 #[derive(Debug, Error)]
@@ -44,7 +44,7 @@ pub fn server(arguments: &ServerArguments) -> Result<ServerConfig, TlsError> {
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_single_cert(certificates(&arguments.cert)?, key)?;
-    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.alpn_protocols = vec![arguments.settings.alpn().to_vec()];
     if arguments.settings.tuned {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
@@ -62,7 +62,7 @@ pub fn client(arguments: &ClientArguments) -> Result<ClientConfig, TlsError> {
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.alpn_protocols = vec![arguments.settings.alpn().to_vec()];
     // Every handshake is to be a full one, whatever the server offers.
     config.resumption = Resumption::disabled();
     Ok(config)

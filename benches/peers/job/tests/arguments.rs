@@ -16,7 +16,7 @@ fn client(words: &str) -> Result<ClientArguments, clap::Error> {
 #[test]
 fn a_server_is_told_all_of_its_settings() {
     let words = "program server --listen [::1]:4433 --cert cert.pem --key key.pem \
-                 --mtu 1200 --tuned --lossy --controller bbr3 --workers 2";
+                 --mtu 1200 --tuned --lossy --http3 --controller bbr3 --workers 2";
     let arguments = Arguments::try_parse_from(words.split_whitespace()).unwrap();
     let Role::Server(arguments) = arguments.role else {
         unreachable!("a server was asked for");
@@ -26,6 +26,7 @@ fn a_server_is_told_all_of_its_settings() {
     assert_eq!(arguments.key.to_str(), Some("key.pem"));
     assert_eq!((arguments.settings.mtu, arguments.workers), (1200, 2));
     assert!(arguments.settings.tuned && arguments.settings.lossy);
+    assert_eq!(arguments.settings.alpn(), b"h3");
     assert_eq!(arguments.settings.controller, Some(Controller::Bbr3));
 }
 
@@ -35,6 +36,7 @@ fn defaults_are_what_the_page_says() {
     assert_eq!(arguments.settings.mtu, 1452);
     assert!(!arguments.settings.tuned && !arguments.settings.lossy);
     assert_eq!(arguments.settings.controller, None);
+    assert_eq!(arguments.settings.alpn(), b"bench");
     assert_eq!(arguments.local(), "0.0.0.0:0".parse().unwrap());
     let Job::Bulk { bytes, direction } = arguments.job else {
         unreachable!("{:?}", arguments.job);

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod http3;
 mod server;
 mod settings;
 mod streams;
@@ -35,7 +36,15 @@ mod quic {
 fn main() -> Result<(), Failure> {
     match Arguments::of_process().role {
         Role::Server(arguments) => {
-            settings::runtime(arguments.workers)?.block_on(server::run(arguments))
+            let runtime = settings::runtime(arguments.workers)?;
+            if arguments.settings.http3 {
+                runtime.block_on(http3::server::run(arguments))
+            } else {
+                runtime.block_on(server::run(arguments))
+            }
+        }
+        Role::Client(arguments) if arguments.settings.http3 => {
+            settings::runtime(1)?.block_on(http3::client::run(arguments))
         }
         Role::Client(arguments) => settings::runtime(1)?.block_on(client::run(arguments)),
     }

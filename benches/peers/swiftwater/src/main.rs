@@ -4,6 +4,7 @@
 
 mod client;
 mod hosted;
+mod http3;
 mod requests;
 mod server;
 mod settings;
@@ -17,6 +18,12 @@ fn main() -> Result<(), Failure> {
         .enable_all()
         .build()?;
     match Arguments::of_process().role {
+        Role::Server(arguments) if arguments.settings.http3 => {
+            runtime.block_on(http3::server::run(&arguments))
+        }
+        Role::Client(arguments) if arguments.settings.http3 => {
+            runtime.block_on(http3::client::run(&arguments))
+        }
         Role::Server(arguments) => runtime.block_on(server::run(&arguments)),
         Role::Client(arguments) => runtime.block_on(client::run(&arguments)),
     }

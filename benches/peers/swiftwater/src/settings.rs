@@ -5,20 +5,35 @@
 //! are lost at random, BBR. The server, and the client of small requests, work inside the workers (`hosted`).
 
 use std::fs;
+use std::future::ready;
+use std::net::IpAddr;
 
 use job::{
-    ALPN, CONNECTION_WINDOW, ClientArguments, Controller, Failure, INITIAL_WINDOW, MAX_STREAMS,
+    CONNECTION_WINDOW, ClientArguments, Controller, Failure, INITIAL_WINDOW, MAX_STREAMS,
     STREAM_WINDOW, ServerArguments, Settings, tls,
 };
+use swiftwater::http::client::{Policy, Resolved, Resolver, Resolving};
 use swiftwater::quic::AckFrequencyConfig;
 use swiftwater::tls::Tickets;
-use swiftwater::{Builder, CipherSuite, Client, Server, TransportConfig};
+use swiftwater::{
+    Builder, CipherSuite, Client, ClientBuilder, HttpClient, Server, ServerBuilder,
+    TransportConfig, WebServer,
+};
 
 /// The controller that minds random losses least.
 const LOSSY_CONTROLLER: &str = "bbr1";
 
 /// A server that is bound.
 pub(crate) fn server(arguments: &ServerArguments) -> Result<Server, Failure> {
+    Ok(server_builder(arguments)?.bind(arguments.listen)?)
+}
+
+/// A web server that is bound.
+pub(crate) fn web_server(arguments: &ServerArguments) -> Result<WebServer, Failure> {
+    Ok(server_builder(arguments)?.bind_web(arguments.listen)?)
+}
+
+fn server_builder(arguments: &ServerArguments) -> Result<ServerBuilder, Failure> {
     let (chain, key) = (fs::read(&arguments.cert)?, fs::read(&arguments.key)?);
     let mut builder = common(Server::builder(), arguments.settings)
         .certificate_pem(chain, key)
@@ -26,22 +41,47 @@ pub(crate) fn server(arguments: &ServerArguments) -> Result<Server, Failure> {
     if arguments.settings.tuned {
         builder = builder.tickets(Tickets::Off);
     }
-    Ok(builder.bind(arguments.listen)?)
+    Ok(builder)
 }
 
 /// A client with the given trust.
 pub(crate) fn client(arguments: &ClientArguments) -> Result<Client, Failure> {
+    Ok(client_builder(arguments)?.build()?)
+}
+
+/// A client of HTTP/3 with the given trust.
+pub(crate) fn http_client(arguments: &ClientArguments) -> Result<HttpClient, Failure> {
+    let builder = client_builder(arguments)?.http()?;
+    let builder = builder.policy(Policy::Http3Only);
+    Ok(builder.resolver(Fixed(arguments.connect.ip())).build()?)
+}
+
+/// Has every name at one address.
+#[derive(Debug)]
+struct Fixed(IpAddr);
+
+impl Resolver for Fixed {
+    fn resolve<'a>(&'a self, _: &'a str, _: u16) -> Resolving<'a> {
+        let resolved = Resolved {
+            addresses: vec![self.0],
+            https: None,
+        };
+        Box::pin(ready(Ok(resolved)))
+    }
+}
+
+fn client_builder(arguments: &ClientArguments) -> Result<ClientBuilder, Failure> {
     let builder = common(Client::builder(), arguments.settings)
         .bind(arguments.local())
         .trust_only(tls::certificates(&arguments.ca)?)
         // Every handshake is to be a full one.
         .sessions(None);
-    Ok(builder.build()?)
+    Ok(builder)
 }
 
 fn common<Side>(builder: Builder<Side>, settings: Settings) -> Builder<Side> {
     let builder = builder
-        .alpn([ALPN])
+        .alpn([settings.alpn()])
         .cipher_suites(&[CipherSuite::Aes128Gcm])
         .transport(|transport| {
             transport.initial_max_datagram_size = settings.mtu;
