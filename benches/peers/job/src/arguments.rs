@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use thiserror::Error;
 
 use crate::{ALPN, ALPN_HTTP3};
 
@@ -99,10 +100,20 @@ pub struct Settings {
     pub controller: Option<Controller>,
 }
 
+/// The program has no jobs over HTTP/3.
+#[derive(Clone, Copy, Debug, Error)]
+#[error("this program has no jobs over HTTP/3")]
+pub struct NoHttp3;
+
 impl Settings {
     /// The protocol's name in ALPN.
     pub const fn alpn(&self) -> &'static [u8] {
         if self.http3 { ALPN_HTTP3 } else { ALPN }
+    }
+
+    /// For programs without jobs over HTTP/3: fails if one is requested.
+    pub fn require_streams(&self) -> Result<(), NoHttp3> {
+        if self.http3 { Err(NoHttp3) } else { Ok(()) }
     }
 }
 

@@ -27,7 +27,8 @@ mod wanted;
 
 pub use answer::Answer;
 pub use arguments::{
-    Arguments, ClientArguments, Controller, Direction, Job, Role, ServerArguments, Settings,
+    Arguments, ClientArguments, Controller, Direction, Job, NoHttp3, Role, ServerArguments,
+    Settings,
 };
 pub use http::{HttpAnswer, HttpRequest};
 pub use incoming::{Incoming, WrongAnswer};

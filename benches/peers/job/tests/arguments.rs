@@ -27,6 +27,7 @@ fn a_server_is_told_all_of_its_settings() {
     assert_eq!((arguments.settings.mtu, arguments.workers), (1200, 2));
     assert!(arguments.settings.tuned && arguments.settings.lossy);
     assert_eq!(arguments.settings.alpn(), b"h3");
+    assert!(arguments.settings.require_streams().is_err());
     assert_eq!(arguments.settings.controller, Some(Controller::Bbr3));
 }
 
@@ -37,6 +38,7 @@ fn defaults_are_what_the_page_says() {
     assert!(!arguments.settings.tuned && !arguments.settings.lossy);
     assert_eq!(arguments.settings.controller, None);
     assert_eq!(arguments.settings.alpn(), b"bench");
+    assert!(arguments.settings.require_streams().is_ok());
     assert_eq!(arguments.local(), "0.0.0.0:0".parse().unwrap());
     let Job::Bulk { bytes, direction } = arguments.job else {
         unreachable!("{:?}", arguments.job);

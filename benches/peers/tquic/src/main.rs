@@ -24,6 +24,10 @@ impl Library for Tquic {
         arguments: &ServerArguments,
         role: Shared<R>,
     ) -> Result<Endpoint, Failure> {
+        arguments
+            .settings
+            .require_streams()
+            .map_err(Failure::library)?;
         let config = settings::server(arguments).map_err(Failure::library)?;
         let socket = Socket::bind(arguments.listen, arguments.settings.tuned)?;
         Ok(Endpoint::new(socket, config, None, role))
@@ -33,6 +37,10 @@ impl Library for Tquic {
         arguments: &ClientArguments,
         role: Shared<R>,
     ) -> Result<Endpoint, Failure> {
+        arguments
+            .settings
+            .require_streams()
+            .map_err(Failure::library)?;
         let config = settings::client(arguments).map_err(Failure::library)?;
         let socket = Socket::bind(arguments.local(), arguments.settings.tuned)?;
         Ok(Endpoint::new(socket, config, Some(arguments.connect), role))
