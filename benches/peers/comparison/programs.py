@@ -11,6 +11,8 @@ REPOSITORY = PEERS.parent.parent
 OURS = "swiftwater"
 # Programs of the workspaces that drive no library.
 HELPERS = {"identity"}
+# Programs of other comparisons.
+OTHERS = {"http3-load"}
 # Those that have the jobs over HTTP/3.
 OVER_HTTP = {OURS, "quiche", "quinn"}
 SETTINGS = ["tuned", "defaults"]
@@ -94,7 +96,7 @@ def build(only, anew=True):
     first, and the helpers' paths by name."""
     programs, helpers = [], {}
     for folder, binaries, target in workspaces():
-        names = [name for name in binaries if name not in HELPERS and (only is None or name in only)]
+        names = [name for name in binaries if name not in HELPERS | OTHERS and (only is None or name in only)]
         helping = [name for name in binaries if name in HELPERS]
         wanted = [flag for name in names + helping for flag in ("--bin", name)]
         if wanted and anew:
