@@ -1,13 +1,10 @@
 //! What BBRv1 does that the later versions don't: the cycle of gains, the policer, the preset for
 //! live video.
 
-#[path = "support/feed.rs"]
-mod feed;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use feed::{ACKS, Feed, MDS};
+use crate::feed::{ACKS, Feed, MDS};
 use swiftwater_congestion::{Bbr1Config, ControllerFactory, Tunable};
 use swiftwater_units::{Bandwidth, PacketCount};
 

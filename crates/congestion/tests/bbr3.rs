@@ -1,12 +1,9 @@
 //! BBRv3: the example tests of draft-ietf-ccwg-bbr, appendix A, that a script can play, and the
 //! rules about its bounds. BBRv2 is here where it differs.
 
-#[path = "support/feed.rs"]
-mod feed;
-
 use std::time::Duration;
 
-use feed::{Feed, MDS};
+use crate::feed::{Feed, MDS};
 use swiftwater_units::Bandwidth;
 
 fn mbps(mbps: u64) -> Bandwidth {

@@ -1,12 +1,9 @@
 //! The bounds that BBRv3 and BBRv2 set in answer to losses and marks, with the example tests of
 //! draft-ietf-ccwg-bbr, appendix A, about them.
 
-#[path = "support/feed.rs"]
-mod feed;
-
 use std::time::Duration;
 
-use feed::{Feed, MDS};
+use crate::feed::{Feed, MDS};
 use swiftwater_units::Bandwidth;
 
 fn mbps(mbps: u64) -> Bandwidth {

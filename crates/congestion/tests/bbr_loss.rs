@@ -1,7 +1,6 @@
 //! What losses, timeouts and refuted losses do to every version of BBR.
 
-#[path = "support/feed.rs"]
-mod feed;
+use crate::feed;
 
 use std::time::Duration;
 

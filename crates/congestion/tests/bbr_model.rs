@@ -1,12 +1,9 @@
 //! Rules for every version of BBR: what goes into the model, and what comes out of it. Most are
 //! mistakes that other implementations made and repaired.
 
-#[path = "support/feed.rs"]
-mod feed;
-
 use std::time::Duration;
 
-use feed::{Feed, INITIAL, MDS};
+use crate::feed::{Feed, INITIAL, MDS};
 use swiftwater_congestion::blocks::{
     AckAggregation, FullPipe, Gain, MaxBandwidth, MinRtt, PacingRate, ProbeRtt, ProbeRttStep,
     Refresh,

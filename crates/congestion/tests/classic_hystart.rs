@@ -1,10 +1,8 @@
 //! HyStart as first published, seen through CUBIC.
 
-mod support;
-
 use std::time::Duration;
 
-use support::{MDS, Transport};
+use crate::support::{MDS, Transport};
 use swiftwater_congestion::{ClassicHyStartConfig, CubicConfig, SlowStartExit, by_name};
 use swiftwater_units::Bandwidth;
 

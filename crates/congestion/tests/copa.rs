@@ -1,13 +1,9 @@
 //! Copa: the rules of the NSDI paper, with windows computed by hand.
 
-#[path = "support/direct.rs"]
-mod direct;
-mod support;
-
 use std::time::Duration;
 
-use direct::{Direct, MDS};
-use support::{Supply, Transport};
+use crate::direct::{Direct, MDS};
+use crate::support::{Supply, Transport};
 use swiftwater_congestion::{CopaConfig, EctCodepoint, by_name};
 use swiftwater_units::{Bandwidth, ByteCount};
 

@@ -1,12 +1,9 @@
 //! Coupling of the windows of several paths: the formulas' numbers, what controllers make of them, and
 //! what flows get at a shared bottleneck.
 
-#[path = "support/direct.rs"]
-mod direct;
-
 use std::time::Duration;
 
-use direct::{Direct, MDS};
+use crate::direct::{Direct, MDS};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use swiftwater_congestion::{CoupledAck, Coupling, CouplingRule, by_name};

@@ -1,6 +1,6 @@
 //! CUBIC as RFC 9438 has it.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

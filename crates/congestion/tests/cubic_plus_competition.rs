@@ -1,11 +1,9 @@
 //! Cubic+: drains of flows that share a queue, and whether others fill it.
 
-mod support;
-
 use std::time::Duration;
 
-use support::MDS;
-use support::script::{BASE_MS, Script, times};
+use crate::support::MDS;
+use crate::support::script::{BASE_MS, Script, times};
 use swiftwater_congestion::{CubicPlusConfig, Tunable};
 
 /// A period of the scripts: one smoothed round-trip time, and the ACK after it.

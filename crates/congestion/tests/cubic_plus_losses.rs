@@ -5,12 +5,10 @@
     reason = "counts, and values that must not have moved"
 )]
 
-mod support;
-
 use std::time::Duration;
 
-use support::MDS;
-use support::script::{BASE_MS, Script, times};
+use crate::support::MDS;
+use crate::support::script::{BASE_MS, Script, times};
 use swiftwater_congestion::{CubicPlusConfig, DrainRule, LossFilter, Tunable};
 
 const START: u64 = 100 * MDS;

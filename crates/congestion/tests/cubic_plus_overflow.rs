@@ -1,11 +1,9 @@
 //! Cubic+: overflow of buffers that are too short to show a queue, and the reduction after it.
 
-mod support;
-
 use std::time::Duration;
 
-use support::MDS;
-use support::script::{BASE_MS, Script, times};
+use crate::support::MDS;
+use crate::support::script::{BASE_MS, Script, times};
 use swiftwater_congestion::{CubicPlusConfig, Tunable};
 
 /// The window after the first loss event, which was an overflow at 100 packets.

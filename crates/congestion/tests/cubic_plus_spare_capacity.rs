@@ -1,11 +1,9 @@
 //! Cubic+: growth into capacity that others have left.
 
-mod support;
-
 use std::time::Duration;
 
-use support::MDS;
-use support::script::{BASE_MS, Script};
+use crate::support::MDS;
+use crate::support::script::{BASE_MS, Script};
 use swiftwater_congestion::{CubicPlusConfig, Tunable};
 
 /// The window of the last reduction.

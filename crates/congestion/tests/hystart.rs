@@ -1,6 +1,6 @@
 //! HyStart++ (RFC 9406), seen through CUBIC: as in the RFC, and what the default judges otherwise.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Mistakes that other implementations made and repaired, one test for each rule they teach.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,12 +1,8 @@
 //! Controllers that are reconfigured while they run, and rates from outside.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::time::Duration;
 
-use support::{Fate, MDS, Transport};
+use crate::support::{Fate, MDS, Transport};
 use swiftwater_congestion::{
     ControllerCatalogue, CubicConfig, ExternalRate, FixedWindow, FollowExternalConfig,
     NewRenoConfig, ParameterError, RateLawConfig, by_name,

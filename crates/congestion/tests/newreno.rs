@@ -1,6 +1,6 @@
 //! NewReno as RFC 9002, section 7 and appendix B, has it.
 
-mod support;
+use crate::support;
 
 use support::{Fate, MDS, Supply, Transport};
 use swiftwater_congestion::{HyStartConfig, NewRenoConfig, SlowStartExit, by_name};

@@ -1,9 +1,6 @@
 //! Prague: the rules of the draft, with windows and averages computed by hand.
 
-#[path = "support/direct.rs"]
-mod direct;
-
-use direct::{Direct, MDS};
+use crate::direct::{Direct, MDS};
 use swiftwater_congestion::{EctCodepoint, PragueConfig, by_name};
 use swiftwater_units::ByteCount;
 

@@ -1,15 +1,13 @@
 //! What holds for every controller for any input: window within bounds, numbers finite, no
 //! panic; and for every flow that the driver can play.
 
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{Fate, Supply, Transport, env};
 use proptest::prelude::*;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use support::{Fate, Supply, Transport, env};
 use swiftwater_congestion::{
     AckBatch, Controller, ControllerFactory, CubicConfig, EcnBatch, EcnCounts, EpisodeId,
     FixedWindow, HyStartConfig, LossBasedConfig, LossBatch, LossCause, LostPacket, MAX_WINDOW,

@@ -1,10 +1,8 @@
 //! Proportional Rate Reduction (RFC 9937) as an option of the loss-based controllers.
 
-mod support;
-
+use crate::support::script::{Script, times};
+use crate::support::{Fate, MDS, Transport};
 use proptest::prelude::*;
-use support::script::{Script, times};
-use support::{Fate, MDS, Transport};
 use swiftwater_congestion::{ControllerFactory, CubicConfig, NewRenoConfig, by_name};
 
 /// The loss-based algorithms with PRR, and what the first loss multiplies their window by.

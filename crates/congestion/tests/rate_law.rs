@@ -1,7 +1,5 @@
 //! The law of TECC, on its own and with a tunnel as a fluid.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::collections::VecDeque;
 use std::time::Duration;
 

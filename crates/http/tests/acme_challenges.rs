@@ -1,9 +1,5 @@
 //! How servers prove to a certificate authority that they have a name, over TLS and over HTTP.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod peers;
-
 use std::sync::Arc;
 
 use http::{Method, Request, Response, StatusCode};
@@ -22,7 +18,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower::{Layer as _, ServiceExt as _, service_fn};
 
-use peers::{certificate, in_time};
+use crate::peers::{certificate, in_time};
 
 /// A TLS server that answers these validations, with a certificate for `localhost`.
 async fn server(challenges: &TlsAlpnChallenges) -> (RunningServer, DevCertificate) {

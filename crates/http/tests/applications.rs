@@ -1,10 +1,5 @@
 //! An axum application and a plain tower service, each unchanged over HTTP/1.1, HTTP/2 and HTTP/3.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod pair;
-mod peers;
-
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,8 +16,8 @@ use swiftwater_http::tcp::{ALPN_HTTP2, ALPN_HTTP11, TcpLimits};
 use swiftwater_http::web::body::Body;
 use tower::Service;
 
-use pair::Pair;
-use peers::{certificate, http1, http2, in_time, secure, tls};
+use crate::pair::Pair;
+use crate::peers::{certificate, http1, http2, in_time, secure, tls};
 use swiftwater_http::web::service::WebService;
 
 /// The response: version, status, content.

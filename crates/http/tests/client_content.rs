@@ -1,9 +1,5 @@
 //! Requests and contents in one call each, over each version.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod client_world;
-
 use std::convert::Infallible;
 
 use http::{Method, Request, Response, StatusCode};
@@ -15,7 +11,7 @@ use swiftwater_http::client::{
 use swiftwater_http::web::body::Body;
 use tower::service_fn;
 
-use client_world::{Tcp, Udp, World, guard};
+use crate::client_world::{Tcp, Udp, World, guard};
 
 const VERSIONS: [(Tcp, Policy); 3] = [
     (Tcp::Both, Policy::Http3Only),

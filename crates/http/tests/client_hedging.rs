@@ -1,9 +1,5 @@
 //! Requests that the selection sends over TCP as well, and requests that find QUIC gone.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod client_world;
-
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,10 +13,10 @@ use swiftwater_http::web::body::Body;
 use tokio::sync::watch;
 use tower::{Layer, service_fn};
 
-use client_world::selecting::{
+use crate::client_world::selecting::{
     LATER, choice, experiment, get, greet, informed, parameters, slow_over,
 };
-use client_world::{Forwarder, Tcp, Udp, World, chosen, guard, read, until};
+use crate::client_world::{Forwarder, Tcp, Udp, World, chosen, guard, read, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_get_without_an_answer_goes_over_tcp_too_and_a_post_does_not() {

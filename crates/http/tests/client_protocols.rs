@@ -1,9 +1,5 @@
 //! Which protocol carries a request, and the reason that the client gives.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod client_world;
-
 use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -17,7 +13,7 @@ use swiftwater_http::web::alt_svc::AltSvcLayer;
 use swiftwater_http::web::body::Body;
 use tower::{Layer, service_fn};
 
-use client_world::{Names, Tcp, Udp, World, chosen, guard, read, until};
+use crate::client_world::{Names, Tcp, Udp, World, chosen, guard, read, until};
 
 /// Answers with the request's content.
 async fn echo(request: Request<Body>) -> Result<Response<Body>, Infallible> {

@@ -1,10 +1,6 @@
 //! The life of a request in the client: early data, connections that go away, limits, cancellation,
 //! measurements.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod client_world;
-
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -25,7 +21,7 @@ use swiftwater_net::quic::ConnectionError;
 use tokio::net::TcpListener;
 use tower::service_fn;
 
-use client_world::{Forwarder, NAME, Tcp, Udp, World, chosen, guard, read, until};
+use crate::client_world::{Forwarder, NAME, Tcp, Udp, World, chosen, guard, read, until};
 
 /// A world and a policy for each version.
 const VERSIONS: [(Tcp, Policy, Protocol); 3] = [

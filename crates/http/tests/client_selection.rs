@@ -1,8 +1,6 @@
 //! The choice between TCP and QUIC request by request.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod client_world;
+use crate::client_world;
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;

@@ -1,9 +1,5 @@
 //! The TCP side of the client: HTTP/1.1's connections, refused streams, proxies.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod client_world;
-
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -21,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tower::service_fn;
 
-use client_world::{NAME, Names, Tcp, Udp, World, chosen, guard, read, until};
+use crate::client_world::{NAME, Names, Tcp, Udp, World, chosen, guard, read, until};
 
 async fn echo(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     Ok(Response::new(request.into_body()))

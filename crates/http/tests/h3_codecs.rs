@@ -1,8 +1,6 @@
 //! Frames and capsules in any fragmentation, with arbitrary bytes (RFC 9114, section 7.1; RFC 9297,
 //! section 3.2).
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;

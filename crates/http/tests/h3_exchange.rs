@@ -1,8 +1,6 @@
 //! Requests and responses from end to end (RFC 9114, section 4).
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};

@@ -1,9 +1,7 @@
 //! Random operations between two engines: no byte of content is lost, doubled or out of order. And
 //! random bytes of a peer: an engine never panics.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use http::HeaderMap;
 use proptest::collection::vec;

@@ -1,10 +1,6 @@
 //! The reverse proxy through its public interface: requests at the upstream, responses at the
 //! client.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod peers;
-
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -20,7 +16,7 @@ use swiftwater_http::web::early_data::EarlyData;
 use swiftwater_http::web::proxy::{Proxy, ProxyOptions, Upstream, UpstreamError};
 use tower::{ServiceExt, service_fn};
 
-use peers::{certificate, fed, http2, in_time, piece, plain, secure, text, tls};
+use crate::peers::{certificate, fed, http2, in_time, piece, plain, secure, text, tls};
 
 /// The heads of the requests that an upstream saw.
 type Heads = Arc<Mutex<Vec<request::Parts>>>;

@@ -1,11 +1,6 @@
 //! Calls as gRPC makes them, from clients of HTTP/2 and HTTP/3 through the proxy to an upstream of HTTP/2: messages
 //! stream both ways at once, and trailers end them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod pair;
-mod peers;
-
 use std::convert::Infallible;
 
 use bytes::Bytes;
@@ -17,8 +12,8 @@ use swiftwater_http::web::body::Body;
 use swiftwater_http::web::proxy::{Proxy, ProxyOptions, Upstream};
 use tower::service_fn;
 
-use pair::Pair;
-use peers::{Feeder, certificate, fed, http2, in_time, piece, plain, secure, tls};
+use crate::pair::Pair;
+use crate::peers::{Feeder, certificate, fed, http2, in_time, piece, plain, secure, tls};
 
 /// Sends messages back, and `grpc-status: 0` after them; `/pkg.Service/Refused` gets trailers only.
 async fn service(request: Request<Body>) -> Result<Response<Body>, Infallible> {

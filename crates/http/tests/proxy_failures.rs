@@ -1,10 +1,6 @@
 //! The reverse proxy when something goes wrong: upstreams that are absent, unresponsive, broken or stale,
 //! clients that don't finish, and the wait for 100 (Continue).
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod peers;
-
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -26,7 +22,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tower::{ServiceExt, service_fn};
 
-use peers::{fed, in_time, piece, plain, text};
+use crate::peers::{fed, in_time, piece, plain, text};
 
 const SHORT: Duration = Duration::from_millis(200);
 

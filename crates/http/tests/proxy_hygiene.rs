@@ -1,10 +1,6 @@
 //! What the reverse proxy lets through neither way: fields and paths that an upstream might understand
 //! otherwise, and what an upstream says of itself.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod peers;
-
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -18,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tower::{ServiceExt, service_fn};
 
-use peers::{in_time, plain, text};
+use crate::peers::{in_time, plain, text};
 
 type Heads = Arc<Mutex<Vec<request::Parts>>>;
 

@@ -1,9 +1,5 @@
 //! Upstreams over TLS, over HTTP/2 without TLS, and at Unix sockets.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod peers;
-
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -29,7 +25,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tower::{ServiceExt, service_fn};
 
-use peers::{certificate, fed, get, in_time, piece, plain, secure, text, until};
+use crate::peers::{certificate, fed, get, in_time, piece, plain, secure, text, until};
 
 /// What an upstream saw.
 type Heads = Arc<Mutex<Vec<request::Parts>>>;

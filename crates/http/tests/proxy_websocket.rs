@@ -1,11 +1,7 @@
 //! WebSocket through the reverse proxy, from clients of HTTP/1.1, HTTP/2 and HTTP/3, with a server and clients of
 //! another implementation.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod pair;
-mod peers;
-mod sockets;
+use crate::pair;
 
 use std::time::Duration;
 
@@ -24,12 +20,12 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-use pair::Pair;
-use peers::{in_time, plain, until};
-use sockets::{
+use crate::peers::{in_time, plain, until};
+use crate::sockets::{
     Tunnelled, Upstream, ask_http2, ask_http3, http2_client, http3_client, socket_http2,
     socket_http3, text_http2,
 };
+use pair::Pair;
 
 /// A proxy to an upstream, over TCP and over QUIC.
 struct World {

@@ -1,8 +1,6 @@
 //! The memory of responses in progress: what is charged, when it is returned, and the behaviour when it is
 //! used up.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;

@@ -1,8 +1,6 @@
 //! Clients that hold on to a server without doing anything useful, and the bounds that end it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod peers;
+use crate::peers;
 
 use std::convert::Infallible;
 use std::sync::Arc;

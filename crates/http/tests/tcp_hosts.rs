@@ -1,11 +1,6 @@
 //! Requests that do not say clearly which host they are for, or how their content is coded, are refused
 //! before any service sees them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod peers;
-mod raw_h2;
-
 use std::convert::Infallible;
 use std::net::SocketAddr;
 
@@ -17,8 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tower::service_fn;
 
-use peers::{in_time, plain};
-use raw_h2::{HEADERS, RST_STREAM, RawClient};
+use crate::peers::{in_time, plain};
+use crate::raw_h2::{HEADERS, RST_STREAM, RawClient};
 
 /// Tells for which host a request is, and what its `Host` field says.
 async fn tell(request: Request<Body>) -> Result<Response<Body>, Infallible> {

@@ -1,9 +1,7 @@
 //! What operators of a TCP server need: certificates by name, older clients, what became of each
 //! connection.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod peers;
+use crate::peers;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -1,9 +1,7 @@
 //! HTTP/1.1 and HTTP/2 over TLS and TCP: versions, connection information for services, replaced
 //! certificates, graceful shutdown.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod peers;
+use crate::peers;
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,10 +1,8 @@
 //! Clients that do not read their responses: each response has its own time limit, and all together a memory
 //! budget.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod peers;
-mod raw_h2;
+use crate::peers;
+use crate::raw_h2;
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;

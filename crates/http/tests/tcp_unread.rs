@@ -1,10 +1,5 @@
 //! Responses that are complete before their request is: the client gets to read them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod peers;
-mod raw_h2;
-
 use std::convert::Infallible;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,8 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tower::service_fn;
 
-use peers::{certificate, in_time, plain, secure};
-use raw_h2::{DATA, HEADERS, RST_STREAM, RawClient, RawFrame, WINDOW_UPDATE};
+use crate::peers::{certificate, in_time, plain, secure};
+use crate::raw_h2::{DATA, HEADERS, RST_STREAM, RawClient, RawFrame, WINDOW_UPDATE};
 
 /// Answers 405 at once, to any request.
 async fn refuse(_: Request<Body>) -> Result<Response<Body>, Infallible> {

@@ -1,9 +1,5 @@
 //! Tower services over HTTP/3 on loopback, and the client's end.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod pair;
-
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +18,7 @@ use swiftwater_net::quic::TransportConfig;
 use tokio::sync::mpsc;
 use tower::service_fn;
 
-use pair::{Pair, get, guard, noise, post, read};
+use crate::pair::{Pair, get, guard, noise, post, read};
 
 /// Answers with the request's own content, as it arrives.
 async fn echo(request: Request<Body>) -> Result<Response<Body>, Infallible> {

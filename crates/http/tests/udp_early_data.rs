@@ -1,9 +1,5 @@
 //! Requests in early data (RFC 8470) on loopback.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod pair;
-
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,7 +14,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::watch;
 use tower::service_fn;
 
-use pair::{NAME, Pair, get, guard, read};
+use crate::pair::{NAME, Pair, get, guard, read};
 
 /// Forwards datagrams between a client and the server at `to`; what the server sends waits while
 /// `answers` is false. Returns the address for the client.

@@ -1,10 +1,6 @@
 //! Lifetime of HTTP/3 connections over loopback: while there are requests, and no longer; time limit of
 //! responses that clients don't read.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod pair;
-
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -18,7 +14,7 @@ use swiftwater_net::quic::{ConnectionError, TransportConfig};
 use tokio::time::{Instant, sleep};
 use tower::service_fn;
 
-use pair::{Pair, get, guard, read};
+use crate::pair::{Pair, get, guard, read};
 
 /// Answers after the milliseconds of the path.
 async fn slow(request: Request<Body>) -> Result<Response<Body>, Infallible> {

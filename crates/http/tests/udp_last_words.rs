@@ -1,16 +1,6 @@
 //! Clients that close their connection in the packet that starts a request, over real sockets: the server
 //! continues to serve others.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-#[path = "../../quic/tests/hostile/coding.rs"]
-mod coding;
-mod pair;
-#[path = "../../quic/tests/hostile/peer.rs"]
-mod peer;
-#[path = "../../quic/tests/hostile/persona.rs"]
-mod persona;
-
 use std::convert::Infallible;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -21,9 +11,9 @@ use swiftwater_net::quic::ClientConfig;
 use swiftwater_net::quic::wire::Frame;
 use tower::service_fn;
 
-use pair::{Pair, get, guard, read};
-use peer::RawPeer;
-use persona::Persona;
+use crate::pair::{Pair, get, guard, read};
+use crate::peer::RawPeer;
+use crate::persona::Persona;
 
 /// Frames of one 1-RTT packet: a request stream whose head is not complete, and the end.
 const LAST_WORDS: [(&str, &[u8]); 6] = [

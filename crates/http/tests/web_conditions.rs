@@ -1,16 +1,14 @@
 //! Conditional requests and ranges of the file service.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod site;
-
 use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG};
 use http::{Method, StatusCode};
 use http_body::Body as _;
 use proptest::prelude::*;
 use swiftwater_http::web::files::{FileOptions, MAX_RANGES, Selection, select};
 
-use site::{AFTER, BEFORE, LETTERS, MODIFIED, ask, content, get, header, service, site, write};
+use crate::site::{
+    AFTER, BEFORE, LETTERS, MODIFIED, ask, content, get, header, service, site, write,
+};
 
 /// A request with these fields is answered with this status.
 type Case<'a> = (&'a [(&'a str, &'a str)], u16);

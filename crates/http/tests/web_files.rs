@@ -1,10 +1,6 @@
 //! The file service through its public interface: what is found, what is refused, coded copies,
 //! content in chunks. Conditions and ranges: `web_conditions.rs`.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod site;
-
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Component, Path};
@@ -25,7 +21,7 @@ use swiftwater_http::web::files::{
 use swiftwater_http::web::request_path::RequestPathError;
 use tempfile::TempDir;
 
-use site::{LETTERS, MODIFIED, ask, content, get, header, modified, service, site, write};
+use crate::site::{LETTERS, MODIFIED, ask, content, get, header, modified, service, site, write};
 
 #[tokio::test]
 async fn a_file_comes_whole_and_described() {

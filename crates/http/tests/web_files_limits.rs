@@ -1,10 +1,6 @@
 //! What a directory's service does not do: leave its directory, hold more files open than it may, list
 //! and compress without end.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod site;
-
 use std::fs;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +19,7 @@ use swiftwater_http::web::shared_limit::SharedLimit;
 use tempfile::TempDir;
 use tower::{Layer, ServiceExt};
 
-use site::{ask, content, header, service, site};
+use crate::site::{ask, content, header, service, site};
 
 /// A GET request of the client at `peer`.
 fn request_from(peer: &str, path: &str) -> Request<Empty<Bytes>> {

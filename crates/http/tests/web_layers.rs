@@ -1,9 +1,6 @@
 //! The layers: compression, Alt-Svc, early data, access log, metrics.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod peers;
-mod site;
+use crate::peers;
 
 use std::convert::Infallible;
 use std::io;
@@ -22,8 +19,8 @@ use swiftwater_http::web::files::FileOptions;
 use swiftwater_http::web::metrics::{MetricsLayer, PrometheusService, prometheus};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
+use crate::site::{service, site, write};
 use peers::{fed, piece};
-use site::{service, site, write};
 
 fn request(method: &str, path: &str) -> Request<Body> {
     Request::builder()

@@ -3,10 +3,7 @@
 //! Answers are compared by status, by the fields that clients act on, and by content. Where the two
 //! differ on purpose, the table of cases says so, with both answers and the reason.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(unix)]
-
-mod site;
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -22,7 +19,7 @@ use swiftwater_http::web::files::FileOptions;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
-use site::{AFTER, BEFORE, MODIFIED, service, site, write};
+use crate::site::{AFTER, BEFORE, MODIFIED, service, site, write};
 
 /// What is compared of an answer.
 #[derive(Debug, PartialEq, Eq)]

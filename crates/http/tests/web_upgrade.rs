@@ -1,9 +1,6 @@
 //! Requests for other protocols over every version of HTTP: the byte stream of a service, its ends, and its limits.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod pair;
-mod peers;
+use crate::pair;
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -23,8 +20,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tower::service_fn;
 
+use crate::peers::{Feeder, fed, http2, in_time, plain, text, until};
 use pair::Pair;
-use peers::{Feeder, fed, http2, in_time, plain, text, until};
 
 /// Echoes the bytes of each request for `echo`; at `/half` it greets and ends before it reads, at `/broken` it drops the
 /// stream.

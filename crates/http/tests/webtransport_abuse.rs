@@ -1,10 +1,8 @@
 //! Clients that misuse WebTransport: the session, the stream or at most the connection is closed,
 //! and the server continues.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod hall;
-mod pair;
+use crate::hall;
+use crate::pair;
 
 use bytes::Bytes;
 use http::{Method, Request};

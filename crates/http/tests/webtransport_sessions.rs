@@ -1,10 +1,5 @@
 //! WebTransport sessions on loopback: streams, datagrams and ends, as applications see them.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod hall;
-mod pair;
-
 use axum::{Extension, Router};
 use http::StatusCode;
 use swiftwater_http::h3::webtransport::stream_code;
@@ -17,8 +12,8 @@ use swiftwater_net::quic::{DatagramFate, DatagramOptions, TransportConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 
-use hall::{Hall, SESSIONS, ask, config};
-use pair::{Pair, get, guard, noise, read};
+use crate::hall::{Hall, SESSIONS, ask, config};
+use crate::pair::{Pair, get, guard, noise, read};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_go_both_ways_from_either_end() {

@@ -1,11 +1,9 @@
 //! How often verdicts over many noisy points are wrong, on random data.
 
-mod texts;
-
+use crate::texts::{dumbbell, load};
 use swiftwater_lab::claim::{Outcome, evaluate};
 use swiftwater_lab::scenario::Experiment;
 use swiftwater_lab::store::{Row, Table};
-use texts::{dumbbell, load};
 
 const POINTS: usize = 20;
 const TRIALS: u32 = 1000;

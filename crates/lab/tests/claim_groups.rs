@@ -1,12 +1,10 @@
 //! Claims about groups of labels: lists in `where`, and fields of the values of an axis.
 
-mod texts;
-
+use crate::texts::{dumbbell, load, load_with};
 use swiftwater_lab::claim::{Outcome, Verdict, evaluate};
 use swiftwater_lab::report::figures::Palette;
 use swiftwater_lab::scenario::{Experiment, LoadOptions};
 use swiftwater_lab::store::{Row, Table};
-use texts::{dumbbell, load, load_with};
 
 /// Five networks of two classes and two operators, two controllers, two repeats.
 fn text(rest: &str) -> String {

@@ -1,11 +1,9 @@
 //! Claims against tables made by hand.
 
-mod texts;
-
+use crate::texts::{dumbbell, load, load_with};
 use swiftwater_lab::claim::{Outcome, Verdict, evaluate, half_width};
 use swiftwater_lab::scenario::{Experiment, LoadOptions};
 use swiftwater_lab::store::{Row, Table};
-use texts::{dumbbell, load, load_with};
 
 /// An experiment of `buffer` x `cc` with three repeats and one claim.
 fn experiment(claim: &str) -> Experiment {

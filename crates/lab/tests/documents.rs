@@ -1,13 +1,11 @@
 //! Pages whose tables come from rows.
 
-mod texts;
-
+use crate::texts::{dumbbell, load};
 use swiftwater_lab::claim::evaluate;
 use swiftwater_lab::report::{
     DocumentError, Documented, document_template, fill_document, measured_tables,
 };
 use swiftwater_lab::store::{Row, Table};
-use texts::{dumbbell, load};
 
 const CLAIMS: &str = r#"
 [[claim]]

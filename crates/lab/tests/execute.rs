@@ -1,6 +1,6 @@
 //! Running an experiment: every run once, whatever the results of others.
 
-mod experiments;
+use crate::experiments;
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

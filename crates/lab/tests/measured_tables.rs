@@ -1,11 +1,9 @@
 //! Tables and compared figures of scenarios: numbers of their cells, and how mistakes are named.
 
-mod texts;
-
+use crate::texts::{dumbbell, load, load_with};
 use swiftwater_lab::report::{MeasuredTable, ReportData, RowsOrigin, measured_tables, render_data};
 use swiftwater_lab::scenario::{Experiment, LoadOptions};
 use swiftwater_lab::store::{Row, Table};
-use texts::{dumbbell, load, load_with};
 
 /// Two buffers, two controllers and two directions of a class; three repeats.
 fn text(rest: &str) -> String {

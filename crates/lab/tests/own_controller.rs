@@ -1,7 +1,5 @@
 //! A library user's own controller: the unmodified example.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 #[allow(
     dead_code,
     unreachable_pub,

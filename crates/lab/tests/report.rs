@@ -1,14 +1,10 @@
 //! Pages of experiments: what is in them, that it is the rows' numbers, and that text of files stays
 //! text.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod report_support;
-
-use proptest::prelude::*;
-use report_support::{
+use crate::report_support::{
     Parts, case_mean, experiment, figure, flow_series, plots, table, traces_named, verdict,
 };
+use proptest::prelude::*;
 use serde_json::Value;
 use swiftwater_lab::claim::Outcome;
 use swiftwater_lab::record::{Sample, Series};

@@ -1,12 +1,8 @@
 //! Pages of results on disk: only what is needed is read, and what is there is shown.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod experiments;
-
 use std::collections::BTreeMap;
 
-use experiments::{experiment, options, read, run_in, simulate, write};
+use crate::experiments::{experiment, options, read, run_in, simulate, write};
 use swiftwater_lab::report::{needs, render};
 use swiftwater_lab::scenario::{Compare, Experiment, Figure, FigureKind, Scale};
 use swiftwater_lab::store::{Origin, Results};

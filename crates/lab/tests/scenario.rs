@@ -1,16 +1,14 @@
 //! Scenario files become experiments: defaults, grids, substitution, short forms, settings.
 
-mod texts;
-
 use std::time::Duration;
 
+use crate::texts::{dumbbell, load, load_with};
 use swiftwater_lab::scenario::{
     App, Library, LoadOptions, ScenarioError, Spread, describe, number_of_label,
 };
 use swiftwater_link::{Buffer, EcnThreshold, Jitter, LossModel, QueueDiscipline, Rate, ReorderBy};
 use swiftwater_sim::Cipher;
 use swiftwater_units::{Bandwidth, ByteCount, PacketCount};
-use texts::{dumbbell, load, load_with};
 
 fn set(name: &str, value: &str) -> LoadOptions {
     LoadOptions {

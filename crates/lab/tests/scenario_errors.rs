@@ -1,6 +1,6 @@
 //! Errors of a scenario are reported with file, line and the expected content.
 
-mod texts;
+use crate::texts;
 
 use proptest::prelude::*;
 use swiftwater_lab::scenario::{Library, LoadOptions, ScenarioError};

@@ -1,14 +1,12 @@
 //! The keys of video on demand: defaults are those of the papers, and a bad value is one clear error.
 
-mod texts;
-
 use std::time::Duration;
 
+use crate::texts::{dumbbell, load, load_with};
 use swiftwater_lab::scenario::{App, LoadOptions};
 use swiftwater_media::streaming::adaptation::AdaptationKind;
 use swiftwater_media::streaming::predictor::PredictorKind;
 use swiftwater_media::streaming::{FeedSpec, Ladder};
-use texts::{dumbbell, load, load_with};
 
 /// A scenario with one flow of these keys.
 fn flow(keys: &str) -> String {

@@ -1,12 +1,10 @@
 //! Results on disk: what survives, what is refused, what is joined.
 
-mod experiments;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use experiments::{bare, experiment, options, outcome, read, run_in, simulate, write};
+use crate::experiments::{bare, experiment, options, outcome, read, run_in, simulate, write};
 use proptest::prelude::*;
 use swiftwater_lab::run::{ExecuteOptions, execute_with};
 use swiftwater_lab::scenario::Experiment;

@@ -1,8 +1,6 @@
 //! Constant rates, bursts and live streams.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

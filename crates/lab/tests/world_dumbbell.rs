@@ -1,12 +1,8 @@
 //! One bottleneck: the same as the simulator's own dumbbell, and the same again for the same seed.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::time::Duration;
 
-use support::{Measured, assert_near, dumbbell, flow, mbps, millis, run, secs};
+use crate::support::{Measured, assert_near, dumbbell, flow, mbps, millis, run, secs};
 use swiftwater_lab::scenario::{App, Setup};
 use swiftwater_lab::world;
 use swiftwater_link::LossModel;

@@ -1,14 +1,9 @@
 //! Links in parallel, and flows over several of them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-mod texts;
-
+use crate::support::{Measured, assert_near};
+use crate::texts::{load, load_with};
 use std::fmt::Write as _;
-use support::{Measured, assert_near};
 use swiftwater_lab::scenario::{LoadOptions, ScenarioError};
-use texts::{load, load_with};
 
 /// A scenario of 10 s with these paths, and a bulk flow with more keys.
 fn scenario(paths: &[(&str, &str)], flow: &str) -> String {

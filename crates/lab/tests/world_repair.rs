@@ -1,8 +1,6 @@
 //! Measures of the repair of lost data.
 
-mod support;
-
-use support::{Measured, assert_near, dumbbell, flow, mbps, run, secs};
+use crate::support::{Measured, assert_near, dumbbell, flow, mbps, run, secs};
 use swiftwater_lab::scenario::{App, Setup};
 use swiftwater_link::LossModel;
 

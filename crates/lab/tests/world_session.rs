@@ -1,10 +1,8 @@
 //! Sessions: video over datagrams with loss protection schemes, run by a separate driver.
 
-mod texts;
-
+use crate::texts::load;
 use swiftwater_lab::scenario::{Experiment, Setup};
 use swiftwater_lab::world::{self, RunOutcome};
-use texts::load;
 
 /// A session of 4 Mbit/s over 12 Mbit/s with a round trip of 30 ms.
 fn scenario(loss: &str, keys: &str) -> Experiment {

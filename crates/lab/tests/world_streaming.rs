@@ -1,14 +1,9 @@
 //! Viewers of video on demand, over one link and over paths in parallel.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-mod texts;
-
 use std::fmt::Write as _;
 
-use support::{Measured, assert_near};
-use texts::load;
+use crate::support::{Measured, assert_near};
+use crate::texts::load;
 
 /// A viewer over paths of 30 ms at these rates in Mbit/s.
 fn scenario(rates: &[u32], flow: &str) -> String {

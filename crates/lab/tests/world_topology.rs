@@ -1,8 +1,6 @@
 //! Chains, parking lots, ways back and access links.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use support::{assert_near, dumbbell, flow, link, mbps, millis, run, secs, setup};
 use swiftwater_lab::scenario::App;

@@ -1,10 +1,6 @@
 //! Transfers: how long they take, and how they arrive.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
-use support::{Measured, assert_near, flow, link, mbps, millis, run, secs, setup};
+use crate::support::{Measured, assert_near, flow, link, mbps, millis, run, secs, setup};
 use swiftwater_lab::scenario::{App, Setup, SizeDistribution};
 use swiftwater_link::LossModel;
 

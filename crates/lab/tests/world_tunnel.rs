@@ -1,12 +1,8 @@
 //! Flows in tunnels.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod texts;
-
+use crate::texts::{load, load_with};
 use swiftwater_lab::scenario::LoadOptions;
 use swiftwater_lab::world::{measures, simulate};
-use texts::{load, load_with};
 
 /// Objects of 50 kB over a link that loses 5 %, 20 s.
 fn scenario(keys: &str) -> String {

@@ -1,10 +1,8 @@
 //! Live video over QUIC: what viewers see, and what it costs.
 
-mod support;
-
 use std::time::Duration;
 
-use support::{Measured, assert_near, dumbbell, flow, millis, run, secs};
+use crate::support::{Measured, assert_near, dumbbell, flow, millis, run, secs};
 use swiftwater_lab::scenario::{App, Setup, VideoMode, VideoSpec};
 use swiftwater_link::{Buffer, LossModel};
 use swiftwater_media::player::LiveConfig;

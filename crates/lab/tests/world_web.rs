@@ -1,12 +1,8 @@
 //! A browsing user over QUIC and TCP.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod texts;
-
+use crate::texts::{load, load_with};
 use swiftwater_lab::scenario::{LoadOptions, Setup};
 use swiftwater_lab::world::{measures, simulate, web_features};
-use texts::{load, load_with};
 
 /// A user on a link of 10 Mbit/s and 60 ms for 40 s.
 fn scenario(keys: &str) -> String {

@@ -1,8 +1,6 @@
 //! CoDel (RFC 8289) on a link.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

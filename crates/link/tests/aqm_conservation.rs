@@ -1,8 +1,6 @@
 //! Properties of every queue discipline under all arrivals.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,8 +1,6 @@
 //! DualPI2 (RFC 9332) on a link.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

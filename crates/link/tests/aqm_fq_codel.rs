@@ -1,8 +1,6 @@
 //! FQ-CoDel (RFC 8290) on a link.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Queue disciplines as users write them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use proptest::prelude::*;

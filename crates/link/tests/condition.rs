@@ -1,7 +1,5 @@
 //! Faults that begin and end while a link is in use.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use swiftwater_link::{

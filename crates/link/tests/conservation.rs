@@ -1,7 +1,5 @@
 //! Properties that hold for every configuration and all arrivals.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! Random loss: rates, bursts, and its position after the queue.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use swiftwater_link::{DropReason, Link, LinkConfig, LossModel, Packet, Trace};

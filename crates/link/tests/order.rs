@@ -1,7 +1,5 @@
 //! Reordering, duplication, corruption, MTU.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use swiftwater_link::{

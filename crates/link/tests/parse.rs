@@ -1,7 +1,5 @@
 //! Text formats of users, and error messages.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use swiftwater_link::{

@@ -1,7 +1,5 @@
 //! The queue: limits, statistics, ECN marks.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use swiftwater_link::{

@@ -1,7 +1,5 @@
 //! When packets arrive: serialisation, propagation, constant rates.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use swiftwater_link::{Jitter, Link, LinkConfig, Packet, Rate};

@@ -1,7 +1,5 @@
 //! Traces: formats, sample-and-hold, wrap-around, packet opportunities, models.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use swiftwater_link::{Link, LinkConfig, LinkConfigError, Packet, Trace, TraceSample, TraceUse};

@@ -1,7 +1,5 @@
 //! Manifests of DASH as packagers write them, and what is refused.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use swiftwater_media::presentation::{

@@ -1,7 +1,5 @@
 //! The index of segments in a file.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use mp4_atom::{Encode as _, SegmentReference, Sidx};
 
 use swiftwater_media::presentation::{IndexedFile, indexed_level};

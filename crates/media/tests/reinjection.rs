@@ -1,7 +1,6 @@
 //! Re-injection policies made for QUIC, hosted by a session: their inputs, and the fate of requested
 //! copies.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
 #![allow(
     clippy::struct_field_names,
     clippy::needless_pass_by_value,

@@ -1,8 +1,6 @@
 //! Sessions over simulated links: every scheme delivers, costs what it should, and runs alike with
 //! and without bytes.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use swiftwater_link::{Buffer, LinkConfig, LossModel, Trace, TraceSample};

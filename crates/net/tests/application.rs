@@ -1,9 +1,5 @@
 //! A protocol that runs on connections inside their worker.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
@@ -13,7 +9,7 @@ use swiftwater_net::Application;
 use swiftwater_net::quic::{Connection as Core, Event, ReadOutcome, StreamEvent};
 use swiftwater_units::{Dir, Instant, StreamId};
 
-use common::{Pair, guard, noise};
+use crate::common::{Pair, guard, noise};
 
 /// Sends back what comes on streams, and closes with code 77 a while after the second was opened.
 #[derive(Default)]

@@ -1,14 +1,10 @@
 //! A reader that doesn't read blocks the writer, and neither end buffers more than its windows.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::common::{Pair, guard, noise};
 use bytes::Bytes;
-use common::{Pair, guard, noise};
 use swiftwater_net::quic::TransportConfig;
 use swiftwater_net::{Connection, RecvStream};
 use tokio::task::{JoinHandle, yield_now};

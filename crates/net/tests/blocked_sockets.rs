@@ -1,9 +1,6 @@
 //! A socket that takes no datagrams stops what goes through it, and nothing else of its worker.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{LOOPBACK, NAME, configs, configs_with, echo, endpoint_config, guard, noise};
+use crate::common::{LOOPBACK, NAME, configs, configs_with, echo, endpoint_config, guard, noise};
 use swiftwater_net::quic::{ConnectionError, SocketId, TransportConfig};
 use swiftwater_net::{Connection, Endpoint, EndpointOptions, SocketFaults};
 

@@ -1,14 +1,10 @@
 //! Connections: many, closing, datagrams, address families, the end of an endpoint.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
-
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise};
 use bytes::Bytes;
-use common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise};
 use swiftwater_net::quic::units::Side;
 use swiftwater_net::quic::wire::ErrorCode;
 use swiftwater_net::quic::{

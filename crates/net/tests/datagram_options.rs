@@ -1,13 +1,9 @@
 //! Datagrams with options: keys, deadlines and the fates that are reported.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{Pair, guard};
 use bytes::Bytes;
-use common::{Pair, guard};
 use swiftwater_net::quic::{DatagramFate, DatagramOptions};
 
 #[tokio::test]

@@ -1,13 +1,9 @@
 //! Resumption and early data on real sockets.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{LOOPBACK, NAME, endpoint_config, guard, noise};
+use crate::common::{LOOPBACK, NAME, endpoint_config, guard, noise};
 use swiftwater_net::quic::{
     ClientConfig, EarlyData, EarlyDataOutcome, RetryPolicy, ServerConfig, TransportConfig,
 };

@@ -1,15 +1,11 @@
 //! Packets are processed without the endpoint's lock: whatever runs on a connection may use the endpoint.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{LOOPBACK, Pair, configs_with, echo, endpoint_config, noise};
+use crate::common::{LOOPBACK, Pair, configs_with, echo, endpoint_config, noise};
 use swiftwater_net::quic::TransportConfig;
 use swiftwater_net::quic::observe::{Observation, Observer, ObserverFactory};
 use swiftwater_net::{Endpoint, EndpointOptions};

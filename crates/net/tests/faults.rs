@@ -2,11 +2,7 @@
 //! worker.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
-#[path = "support/watchdog.rs"]
-mod watchdog;
+use crate::watchdog;
 
 use std::future::Future;
 use std::io;
@@ -16,7 +12,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, noise};
+use crate::common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, noise};
 use swiftwater_net::quic::{ConnectionError, TransportConfig};
 use swiftwater_net::{Connection, Endpoint, EndpointOptions, SocketFaults};
 

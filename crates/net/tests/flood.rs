@@ -1,17 +1,13 @@
 //! A hundred thousand datagrams and more over loopback from clients that never go on, while one that was there
 //! before is served, and another one gets in.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
-#[path = "support/watchdog.rs"]
-mod watchdog;
+use crate::watchdog;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{NAME, Pair, configs, echo, endpoint_config, guard};
+use crate::common::{NAME, Pair, configs, echo, endpoint_config, guard};
 use swiftwater_net::EndpointOptions;
 use swiftwater_net::quic::{ClientConfig, Endpoint, RetryPolicy, TransportConfig};
 

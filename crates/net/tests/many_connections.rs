@@ -1,12 +1,8 @@
 //! Thousands of connections on one socket.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
-
 use std::time::Duration;
 
-use common::{NAME, Pair, guard};
+use crate::common::{NAME, Pair, guard};
 use swiftwater_net::Connection;
 use swiftwater_net::quic::TransportConfig;
 use tokio::task::JoinSet;

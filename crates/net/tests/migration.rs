@@ -1,14 +1,10 @@
 //! Connections that move between real sockets.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
-
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise};
+use crate::common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise};
 use swiftwater_net::quic::{MigrateError, SocketId, TransportConfig};
 use swiftwater_net::{BindError, Connection, Endpoint, EndpointOptions};
 

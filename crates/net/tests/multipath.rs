@@ -1,9 +1,6 @@
 //! Several paths in one connection over real sockets (draft-ietf-quic-multipath-21).
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{LOOPBACK, NAME, configs, echo, endpoint_config, guard, noise};
+use crate::common::{LOOPBACK, NAME, configs, echo, endpoint_config, guard, noise};
 use swiftwater_net::quic::policy::{
     Demand, PathDecision, PathPreference, PathStatus, PathView, PolicyFactory, Scheduler,
 };

@@ -1,15 +1,11 @@
 //! A deadline that stays in the past costs its worker a look now and then, not all its time.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
-use common::{Pair, guard};
+use crate::common::{Pair, guard};
 use swiftwater_net::Application;
 use swiftwater_net::quic::{Connection as Core, Event};
 use swiftwater_units::Instant;

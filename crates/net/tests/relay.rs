@@ -1,14 +1,10 @@
 //! The relay between two endpoints.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
-
 use std::io::IoSliceMut;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use common::{LOOPBACK, NAME, Pair, echo, guard, noise};
+use crate::common::{LOOPBACK, NAME, Pair, echo, guard, noise};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use swiftwater_link::{EcnThreshold, LinkCondition, LinkConfig, LossModel};
 use swiftwater_net::Connection;

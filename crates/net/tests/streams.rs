@@ -1,12 +1,8 @@
 //! Streams between two endpoints on loopback.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
-
 use std::time::Duration;
 
-use common::{Pair, echo, guard, noise};
+use crate::common::{Pair, echo, guard, noise};
 use swiftwater_net::quic::{ReadError, TransportConfig, WriteError};
 use swiftwater_net::{Connection, ReadExactError, ReadToEndError};
 use swiftwater_units::Bandwidth;

@@ -1,8 +1,6 @@
 //! The relay of IP packets, between the kernel's own sockets.
 
 #![cfg(all(target_os = "linux", feature = "tun"))]
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};

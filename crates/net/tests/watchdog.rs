@@ -1,10 +1,7 @@
 //! The watchdog of the other tests detects what it is for.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-#[path = "support/watchdog.rs"]
-mod watchdog;
+use crate::watchdog;
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,14 +1,10 @@
 //! In what order a worker receives, wakes tasks and sends, shown by counts. Client and server share a thread, so that
 //! what one sends in a turn is there at once when the other one's turn comes.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod common;
-
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
-use common::{Pair, guard, noise};
+use crate::common::{Pair, guard, noise};
 use swiftwater_net::Application;
 use swiftwater_net::quic::{Connection as Core, Event, ReadOutcome, StreamEvent, TransportConfig};
 use swiftwater_units::{ByteCount, Dir, Instant};

@@ -1,15 +1,12 @@
 //! A server with several workers on one port.
 
 #![cfg(any(target_os = "linux", target_os = "android"))]
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod common;
 
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise};
+use crate::common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise};
 use swiftwater_link::LinkConfig;
 use swiftwater_net::quic::{
     ClientConfig, ConnectionError, QuicLbCids, QuicLbCodec, QuicLbFormat, RandomCids, RetryPolicy,

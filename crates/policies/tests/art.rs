@@ -1,12 +1,10 @@
 //! ART driven by hand.
 
-mod support;
-
 use swiftwater_policies::{Art, ArtConfig};
 use swiftwater_quic::policy::{DataRange, Occasion, PacketFate, Reinjector, Repair, RepairCause};
 use swiftwater_units::Instant;
 
-use support::{ReinjectorDriver, at, data_range, drive};
+use crate::support::{ReinjectorDriver, at, data_range, drive};
 
 /// Milliseconds after now at which each copy leaves.
 fn departures(driver: &mut ReinjectorDriver) -> Vec<(u128, DataRange)> {

@@ -1,7 +1,5 @@
 //! AutoRec driven by hand: when it measures, decides and asks.
 
-mod support;
-
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -10,7 +8,7 @@ use swiftwater_quic::policy::{
 };
 use swiftwater_units::ByteCount;
 
-use support::{ReinjectorDriver, SRTT, data_range, drive, millis, named, view};
+use crate::support::{ReinjectorDriver, SRTT, data_range, drive, millis, named, view};
 
 const ACKED: PacketFate = PacketFate::Acked;
 const LOST: PacketFate = PacketFate::Lost;

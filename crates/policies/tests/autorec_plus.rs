@@ -1,7 +1,5 @@
 //! autorec+: the parts on their own, and the whole under made-up events.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Chorus: what the sender tells the player, and when.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use swiftwater_policies::FeedbackCatalogue;

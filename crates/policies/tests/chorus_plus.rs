@@ -1,7 +1,5 @@
 //! `chorus+`: the whole response in view, and copies only of what arrives too late.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use swiftwater_policies::reinjector_by_name;

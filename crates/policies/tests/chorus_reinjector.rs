@@ -1,7 +1,5 @@
 //! Chorus: what of the end of a response is copied, where, and from when on.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! Chorus: parts of a response, which path carries what, and what corrects the division.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use proptest::prelude::*;

@@ -1,12 +1,10 @@
 //! The limit of copies during congestion: what shows congestion, and what AutoRec does then.
 
-mod support;
-
 use swiftwater_policies::{CongestionGuard, CongestionGuardConfig, CopyLimit};
 use swiftwater_quic::policy::{Occasion, PathPhase, PathView};
 use swiftwater_units::{Bandwidth, ByteCount, PathId};
 
-use support::{ReinjectorDriver, at, data_range, drive, millis};
+use crate::support::{ReinjectorDriver, at, data_range, drive, millis};
 
 const CONFIG: CongestionGuardConfig = CongestionGuardConfig {
     is_on: true,

@@ -1,7 +1,5 @@
 //! Loss judges by themselves.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use swiftwater_congestion::RttView;

@@ -1,7 +1,5 @@
 //! The feedback policy of a player, driven by hand: what it sends, how, and when it asks to be called.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use swiftwater_policies::FeedbackCatalogue;

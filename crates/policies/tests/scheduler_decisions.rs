@@ -1,7 +1,5 @@
 //! Schedulers of several paths: each decision by itself, with the numbers of the formulas.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use swiftwater_policies::scheduler_by_name;

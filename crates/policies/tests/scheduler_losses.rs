@@ -1,7 +1,5 @@
 //! Losses that a queue of the path itself explains don't exclude it.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use swiftwater_policies::scheduler_by_name;

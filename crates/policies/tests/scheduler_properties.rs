@@ -1,7 +1,5 @@
 //! Schedulers: what holds for each of them, whatever the paths are.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use proptest::prelude::*;

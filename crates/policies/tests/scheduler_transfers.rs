@@ -1,7 +1,5 @@
 //! Schedulers over scripted paths: whole transfers of a bulk or a few datagrams.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use swiftwater_policies::scheduler_by_name;

@@ -1,7 +1,5 @@
 //! Schedulers: each decision by itself, and what they make of scripted paths.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use swiftwater_policies::scheduler_by_name;

@@ -1,7 +1,5 @@
 //! Copies of the end of the data on a faster path: which ranges, when, within what budget.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use swiftwater_policies::reinjector_by_name;

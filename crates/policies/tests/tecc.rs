@@ -1,7 +1,5 @@
 //! TECC at both ends of the connection in a tunnel.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use proptest::prelude::*;

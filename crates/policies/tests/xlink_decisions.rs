@@ -1,7 +1,5 @@
 //! XLINK's re-injector, driven by hand: when it copies, what, where to, in which place, within what budget.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 #[path = "support/xlink.rs"]
 mod host;
 

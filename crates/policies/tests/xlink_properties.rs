@@ -1,7 +1,5 @@
 //! What holds of XLINK's re-injector whatever happens: where copies go, how many, at what cost.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

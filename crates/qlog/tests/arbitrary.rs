@@ -1,9 +1,5 @@
 //! Whatever is observed, the log is a log.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -17,7 +13,7 @@ use swiftwater_quic::wire::ErrorCode;
 use swiftwater_quic::{ConnectionError, DatagramFate, TransportError};
 use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId, Side, StreamId};
 
-use support::{Memory, events, info};
+use crate::support::{Memory, events, info};
 
 /// An observation that owns what it lends.
 #[derive(Clone, Debug)]

@@ -1,9 +1,5 @@
 //! Logs of real connections in virtual time, held against what the connections themselves count.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +11,7 @@ use swiftwater_quic::{DatagramOptions, Event, MultipathConfig, TransportConfig};
 use swiftwater_sim::{Direction, Pair, PairBuilder};
 use swiftwater_units::{Bandwidth, Side};
 
-use support::{Memory, OneReplica, events, info, named};
+use crate::support::{Memory, OneReplica, events, info, named};
 
 /// Logs both sides of a pair into memory.
 fn logged(builder: PairBuilder) -> (Pair, [Memory; 2]) {

@@ -1,10 +1,6 @@
 //! What the logs of both ends say of packets and their frames, held against each other; and what a
 //! connection agrees on.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +12,7 @@ use swiftwater_quic::TransportConfig;
 use swiftwater_sim::{Direction, Pair};
 use swiftwater_units::{Bandwidth, Side};
 
-use support::{Memory, events, info, named};
+use crate::support::{Memory, events, info, named};
 
 /// A transfer over a link that loses packets, in both logs.
 fn run(loss: f64) -> (Pair, [Vec<Value>; 2], [Value; 2]) {

@@ -4,10 +4,6 @@
 //! here as in `TextSequenceJSONToQlog`, `QlogLoaderV2` with `DirectEventParser`, and
 //! `CongestionGraphD3Renderer.parseQlog`: what it rejects is rejected, and what it ignores is missing.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +15,7 @@ use swiftwater_quic::TransportConfig;
 use swiftwater_sim::{Direction, Pair};
 use swiftwater_units::{Bandwidth, Side};
 
-use support::{Memory, info};
+use crate::support::{Memory, info};
 
 /// The versions that its loader of newer files accepts.
 const VERSIONS: [&str; 4] = ["draft-02", "draft-02-RC1", "qlog-03-WIP", "0.3"];

@@ -1,9 +1,5 @@
 //! Sinks that fail, logs that are full, and files.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::fs;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -16,7 +12,7 @@ use swiftwater_quic::crypto::EncryptionLevel;
 use swiftwater_quic::observe::{Observation, Observer, ObserverFactory};
 use swiftwater_units::{Instant, PathId, Side};
 
-use support::{Memory, events, info, named};
+use crate::support::{Memory, events, info, named};
 
 /// A sink that accepts a number of bytes and then fails.
 struct Full {

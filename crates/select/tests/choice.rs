@@ -1,17 +1,13 @@
 //! What the strategies choose on networks whose best protocol is known.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod world;
-
 use std::time::Duration;
 
+use crate::world::{Conditions, NETWORK, World, origin, selector};
 use swiftwater_select::{
     Arm, Boundary, Config, EventKind, Models, Reason, RequestDescription, Selector, Strategy,
     SwitchCause, Trigger,
 };
 use swiftwater_units::Instant;
-use world::{Conditions, NETWORK, World, origin, selector};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

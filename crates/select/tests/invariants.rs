@@ -1,8 +1,6 @@
 //! What holds for every strategy, whatever happens: safety of repetition, one experiment at a time, blocked
 //! UDP, bounded memory, determinism.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

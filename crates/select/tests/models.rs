@@ -1,7 +1,5 @@
 //! Models read from files of XGBoost 3.2.0 and their predictions, against XGBoost's own.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use swiftwater_select::{Feature, Features, MAX_TREES, Model, ModelError};
 
 const TCP_JSON: &[u8] = include_bytes!("data/tcp.json");

@@ -1,7 +1,5 @@
 //! Parameters, arms, features, the rank-sum test, stored states, networks that share a block.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use swiftwater_select::{

@@ -1,7 +1,5 @@
 //! The models of the crate: they are those of their manifest, and predict what XGBoost does.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};

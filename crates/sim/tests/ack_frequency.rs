@@ -1,16 +1,12 @@
 //! Fewer acknowledgements by agreement (draft-ietf-quic-ack-frequency): what they save, and that
 //! neither goodput nor repair suffers.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_quic::AckFrequencyConfig;
 use swiftwater_sim::{Direction, Pair, TransferReport};
 use swiftwater_units::Side;
 
-use support::{link, millis, path, secs};
+use crate::support::{link, millis, path, secs};
 
 /// A transfer to the client; the server requests fewer acknowledgements if `asks`.
 fn download(link: LinkConfig, asks: bool, bytes: u64) -> (Pair, TransferReport) {

@@ -1,7 +1,5 @@
 //! Applications: bursts, planned transfers, live streams and their player.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,5 @@
 //! AutoRec and its rivals on links that lose packets.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::sync::{Arc, Mutex};
 
 use swiftwater_congestion as congestion;
@@ -16,7 +12,7 @@ use swiftwater_quic::{Connection, ConnectionStats, RepairStats};
 use swiftwater_sim::{Direction, Pair};
 use swiftwater_units::{Dir, Instant, Side};
 
-use support::{link, millis};
+use crate::support::{link, millis};
 
 /// Round-trip time and rate of the paper's testbed.
 const DELAY_MS: u64 = 30;

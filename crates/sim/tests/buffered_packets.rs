@@ -1,9 +1,5 @@
 //! Packets that arrive before the keys that open them (RFC 9001, section 5.7).
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,7 +10,7 @@ use swiftwater_quic::{Event, TransportConfig};
 use swiftwater_sim::{Direction, Pair, Verdict};
 use swiftwater_units::{Instant, Side};
 
-use support::{CID_LEN, count, link, millis, packet_types, path};
+use crate::support::{CID_LEN, count, link, millis, packet_types, path};
 
 /// The server's record of 1-RTT packets.
 #[derive(Debug, Default)]

@@ -1,9 +1,5 @@
 //! Chorus over the real stack: responses of known size on two paths, in virtual time.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +14,8 @@ use swiftwater_quic::policy::{
 use swiftwater_sim::{Attachment, Direction, Pair};
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PathId, Side, StreamId};
 
-use support::paths::{SECOND, builder, has_opened, kill, sent_on, with_two_paths};
-use support::{SIDES, link, millis, secs};
+use crate::support::paths::{SECOND, builder, has_opened, kill, sent_on, with_two_paths};
+use crate::support::{SIDES, link, millis, secs};
 
 /// The player: tells when it expects the next chunk.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,8 +1,6 @@
 //! Clients that move to another local address on request (RFC 9000, section 9).
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,9 +1,7 @@
 //! Rules that belong to no single feature: paths that are too small for QUIC (RFC 9000, section 14),
 //! and state that must not be transferred from one connection to the next (sections 7.4.1 and 9.6).
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,9 +1,5 @@
 //! Connection IDs: how many are given, how they change in the middle of things.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -19,7 +15,7 @@ use swiftwater_quic::{
 use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder, Recording};
 use swiftwater_units::{Dir, PathId, Side};
 
-use support::{BOTH, CID_LEN, SIDES, link, millis, reason, secs};
+use crate::support::{BOTH, CID_LEN, SIDES, link, millis, reason, secs};
 
 fn connected(builder: PairBuilder) -> Pair {
     let mut pair = builder.build().unwrap();

@@ -1,14 +1,10 @@
 //! Copa on a bottleneck: T10 of the list of tests, fairness, and competition with CUBIC.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use swiftwater_link::Buffer;
 use swiftwater_sim::{Dumbbell, DumbbellRun, FlowSpec, Report};
 use swiftwater_units::{Bandwidth, Instant, PathId};
 
-use support::{millis, secs};
+use crate::support::{millis, secs};
 
 /// Flows on 20 Mbit/s and 30 ms, which are 50 packets.
 fn dumbbell(flows: &[&str]) -> Dumbbell {

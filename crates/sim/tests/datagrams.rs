@@ -1,9 +1,5 @@
 //! Unreliable datagrams (RFC 9221): what arrives, what is refused, what is dropped.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
@@ -12,7 +8,7 @@ use swiftwater_quic::{DatagramFate, DatagramOptions, Event, SendDatagramError};
 use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder};
 use swiftwater_units::{ByteCount, Side};
 
-use support::{BOTH, SIDES, count, drop_if, link, millis, path, secs};
+use crate::support::{BOTH, SIDES, count, drop_if, link, millis, path, secs};
 
 fn connected(builder: PairBuilder) -> Pair {
     let mut pair = builder.build().unwrap();

@@ -1,8 +1,6 @@
 //! Paths that die under a connection: neither end waits for the idle timeout while data are missing.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use std::net::SocketAddr;
 

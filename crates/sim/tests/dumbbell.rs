@@ -1,7 +1,5 @@
 //! The dumbbell: what a lone flow and several flows make of a bottleneck, and how it is reported.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use swiftwater_link::{Buffer, EcnThreshold, LossModel};

@@ -1,10 +1,6 @@
 //! Resumption, early data (0-RTT) and what servers send before the handshake is complete (0.5-RTT)
 //! (RFC 9000, section 7.4.1; RFC 9001, sections 4.5, 4.6, 5.7 and 9.2).
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +17,8 @@ use swiftwater_tls::{
 };
 use swiftwater_units::{ByteCount, Dir, Instant, Side};
 
-use support::hands::Hands;
-use support::{BOTH, drop_if, link, millis, packet_types, reason, secs};
+use crate::support::hands::Hands;
+use crate::support::{BOTH, drop_if, link, millis, packet_types, reason, secs};
 
 /// A day on which the deterministic certificate is valid.
 const TODAY: Duration = Duration::from_secs(1_735_689_600);

@@ -1,8 +1,6 @@
 //! Explicit congestion notification: marks that count, paths that bleach, change or drop them.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use swiftwater_link::{Ecn, EcnThreshold, LinkConfig};
 use swiftwater_quic::EcnState;

@@ -1,9 +1,5 @@
 //! Limits (MAX_DATA, MAX_STREAM_DATA, MAX_STREAMS) that are lost on the way (RFC 9000, section 4).
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
@@ -12,7 +8,7 @@ use swiftwater_quic::TransportConfig;
 use swiftwater_sim::{Direction, Pair};
 use swiftwater_units::ByteCount;
 
-use support::{drop_if, link, millis, secs};
+use crate::support::{drop_if, link, millis, secs};
 
 const UPLOAD: u64 = 4 << 20;
 

@@ -1,9 +1,7 @@
 //! Handshakes on bad networks: each packet lost, heavy loss, damage, long round trips, no answers, and
 //! what an unvalidated address may cost.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 use std::time::Duration;

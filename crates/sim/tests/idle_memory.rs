@@ -1,9 +1,5 @@
 //! Connections that release memory (`Connection::rest`), at any time, behave as others.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,7 +9,7 @@ use swiftwater_quic::Connection;
 use swiftwater_sim::{Cipher, Direction, Pair};
 use swiftwater_units::Side;
 
-use support::{BOTH, SIDES, link, millis, secs};
+use crate::support::{BOTH, SIDES, link, millis, secs};
 
 /// How often a side is made to release memory.
 const STEP: Duration = Duration::from_millis(7);

@@ -2,10 +2,6 @@
 //! probe timeouts late, or wait for an end that is stopped and are then received at once: data arrive, and no
 //! end takes the other's updates for an error.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -13,7 +9,7 @@ use proptest::test_runner::FileFailurePersistence;
 use swiftwater_sim::{Cipher, Direction, Pair, TapDatagram, Verdict};
 use swiftwater_units::{Instant, Side};
 
-use support::{BOTH, SIDES, link, millis, reason, secs};
+use crate::support::{BOTH, SIDES, link, millis, reason, secs};
 
 /// Time in which keys are updated.
 const UPDATING: u64 = 8_000;

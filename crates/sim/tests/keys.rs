@@ -1,8 +1,6 @@
 //! Key updates (RFC 9001, section 6), by either side or both, on good and bad links.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use swiftwater_link::{Jitter, LinkConfig, LossModel, Reorder, ReorderBy};
 use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder};

@@ -1,9 +1,5 @@
 //! How connections end: idle timeouts, keep-alive, closes that arrive or don't, resets.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::time::Duration;
 
 use swiftwater_link::LossModel;
@@ -12,8 +8,10 @@ use swiftwater_quic::{ConnectionError, Event, ReadError, SendDatagramError, Writ
 use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder};
 use swiftwater_units::{Dir, Instant, Side};
 
-use support::secs;
-use support::{BOTH, SIDES, black_out, count, drop_if, link, millis, path, reason, run_to_close};
+use crate::support::secs;
+use crate::support::{
+    BOTH, SIDES, black_out, count, drop_if, link, millis, path, reason, run_to_close,
+};
 
 fn connected(builder: PairBuilder) -> Pair {
     let mut pair = builder.link(link(10, 20)).build().unwrap();

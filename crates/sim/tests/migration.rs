@@ -1,8 +1,6 @@
 //! Peers whose address changes, and attackers that imitate them.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use std::cell::RefCell;
 use std::net::SocketAddr;

@@ -1,8 +1,6 @@
 //! Path MTU discovery: the search, paths that shrink, loss, limits of the peer and of the socket.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -1,10 +1,6 @@
 //! Several paths in one connection (draft-ietf-quic-multipath-21): opening, sharing load, failing over,
 //! abandoning.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,11 +13,11 @@ use swiftwater_quic::{
 use swiftwater_sim::{Cipher, Direction, Pair, Verdict};
 use swiftwater_units::{Dir, PathId, Side, StreamId};
 
-use support::paths::{
+use crate::support::paths::{
     SECOND, attach, builder, connected, enable, has_abandoned, has_opened, kill, open, opened,
     sent_on,
 };
-use support::{BOTH, SIDES, link, millis, secs};
+use crate::support::{BOTH, SIDES, link, millis, secs};
 
 /// Mean rate of a transfer, Mbit/s.
 fn rate(bytes: u64, time: Duration) -> f64 {

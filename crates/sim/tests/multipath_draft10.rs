@@ -1,8 +1,6 @@
 //! Several paths in the version of draft-ietf-quic-multipath-10, and which version two ends agree on.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,10 +1,6 @@
 //! Rate estimates of paths that the application or the scheduler uses little: samples of such times are marked
 //! as limited by the application, on each path by itself.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -14,7 +10,7 @@ use swiftwater_quic::{MultipathConfig, PathAddress, TransportConfig};
 use swiftwater_sim::{Direction, Pair};
 use swiftwater_units::{PathId, Side};
 
-use support::{link, millis};
+use crate::support::{link, millis};
 
 const SECOND: PathId = PathId::new(1);
 

@@ -1,9 +1,7 @@
 //! Several paths beside what the handshake brings with it: early data, a preferred address, several addresses of the
 //! server, stateless resets.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -5,11 +5,8 @@
 //!
 //! `SWIFTWATER_RANDOM_OPS_CASES` is the number of cases, `SWIFTWATER_RANDOM_OPS_SEED` chooses others.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-#[path = "multipath_operations/copies.rs"]
 mod copies;
-mod support;
+use crate::support;
 
 use std::cell::Cell;
 use std::net::SocketAddr;

@@ -1,10 +1,6 @@
 //! What keeps each of several paths working: moves of its addresses, keep-alive, and the end of a path that
 //! works in one direction only.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +11,8 @@ use swiftwater_quic::{Event, MigrateError, MultipathConfig, TransportConfig};
 use swiftwater_sim::{Attachment, Direction, LinkId, Pair, Verdict};
 use swiftwater_units::{PathId, Side};
 
-use support::paths::{self, SECOND, address, has_abandoned, open, sent_on};
-use support::{link, millis, secs};
+use crate::support::paths::{self, SECOND, address, has_abandoned, open, sent_on};
+use crate::support::{link, millis, secs};
 
 const ABANDON_AFTER: Duration = Duration::from_secs(3);
 

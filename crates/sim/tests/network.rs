@@ -1,7 +1,5 @@
 //! The network itself: routes, interfaces, applications, and that nothing is lost track of.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;

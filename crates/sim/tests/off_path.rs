@@ -1,10 +1,6 @@
 //! Packets sent off the path in use (challenges and responses on candidate and previous paths) say nothing
 //! about it: they give no RTT samples and reveal no losses (RFC 9000, section 9.4; RFC 9002, section 5.1).
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +16,7 @@ use swiftwater_sim::{
 };
 use swiftwater_units::{Dir, StreamId};
 
-use support::{BOTH, link, millis, secs};
+use crate::support::{BOTH, link, millis, secs};
 
 /// Rate of both ways to the client, Mbit/s.
 const RATE: u64 = 100;

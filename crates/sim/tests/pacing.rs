@@ -1,9 +1,7 @@
 //! T15: packets leave at the rate that the pacer is set to, in bursts no longer than permitted, on
 //! the record of a link that never holds them up.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use std::cell::RefCell;
 use std::rc::Rc;

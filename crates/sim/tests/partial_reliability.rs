@@ -1,10 +1,6 @@
 //! Partial reliability end to end: resets that still deliver the first bytes, and streams whose time
 //! runs out, on links that lose packets.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod support;
-
 use std::sync::{Arc, Mutex};
 
 use swiftwater_link::LossModel;
@@ -13,8 +9,8 @@ use swiftwater_quic::{Event, Expiry, Priority, ReadError, StreamEvent, WriteErro
 use swiftwater_sim::{Pair, PairBuilder};
 use swiftwater_units::{ByteCount, Dir, Instant, Side, StreamId};
 
-use support::hands::{Hands, content};
-use support::{link, millis, secs};
+use crate::support::hands::{Hands, content};
+use crate::support::{link, millis, secs};
 
 fn connected(builder: PairBuilder) -> Pair {
     let mut pair = builder.build().unwrap();

@@ -1,9 +1,5 @@
 //! Streams and datagrams that the application assigns to a path.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -12,9 +8,9 @@ use swiftwater_quic::{DatagramOptions, Priority, ReadOutcome, StreamPathError, W
 use swiftwater_sim::{Attachment, Direction, Pair, Verdict};
 use swiftwater_units::{Dir, PathId, Side, StreamId};
 
+use crate::support::paths::{self, SECOND};
+use crate::support::{link, millis, secs};
 use bytes::Bytes;
-use support::paths::{self, SECOND};
-use support::{link, millis, secs};
 
 /// A connection whose first path has the shorter round-trip time, so that the scheduler prefers it.
 fn with_two_paths() -> (Pair, Attachment) {

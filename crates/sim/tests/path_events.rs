@@ -1,9 +1,5 @@
 //! Policies learn once of each path that becomes usable for data or ceases to be.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::sync::{Arc, Mutex};
 
 use swiftwater_policies::failover::{Failover, FailoverConfig};
@@ -15,10 +11,10 @@ use swiftwater_quic::policy::{
 use swiftwater_sim::{Direction, Pair};
 use swiftwater_units::{ByteCount, Instant, PathId, Side};
 
-use support::paths::{
+use crate::support::paths::{
     SECOND, attach, builder, connected, has_abandoned, kill, opened, with_two_paths,
 };
-use support::{SIDES, link, millis, secs};
+use crate::support::{SIDES, link, millis, secs};
 
 /// What the policies of one end were told.
 #[derive(Debug, Default)]

@@ -1,15 +1,11 @@
 //! Statistics of a path during a connection, as sampled by a recorder.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use swiftwater_link::LossModel;
 use swiftwater_quic::PathStats;
 use swiftwater_sim::{Direction, Dumbbell, FlowSpec, Pair};
 use swiftwater_units::{ByteCount, Instant, PathId, Side};
 
-use support::{link, millis, secs};
+use crate::support::{link, millis, secs};
 
 /// Samples of a flow's sender, one every 20 ms.
 fn samples(dumbbell: &Dumbbell) -> Vec<PathStats> {

@@ -4,11 +4,7 @@
 //! Packets are checked by an observer of sent packets and by the fates passed to the policy, not by
 //! the transport's own recovery records (`witness.rs`).
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-#[path = "policy_properties/plan.rs"]
 mod plan;
-#[path = "policy_properties/witness.rs"]
 mod witness;
 
 use std::time::Duration;

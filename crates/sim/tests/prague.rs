@@ -1,16 +1,12 @@
 //! Prague on marking queues: T11 of the list of tests, round-trip times, classic bottlenecks.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::time::Duration;
 
 use swiftwater_link::{Buffer, EcnThreshold};
 use swiftwater_sim::{Dumbbell, FlowSpec};
 use swiftwater_units::{Bandwidth, Instant, PathId};
 
-use support::{millis, secs};
+use crate::support::{millis, secs};
 
 /// What matters of a run, from two seconds on: the start is another matter.
 #[derive(Debug)]

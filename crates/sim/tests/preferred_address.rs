@@ -1,8 +1,6 @@
 //! Servers that send their clients a preferred address (RFC 9000, section 9.6).
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,10 +1,6 @@
 //! XLINK over the real stack: what the client says of its player reaches the server's re-injector, which
 //! copies data in flight on another path while the buffer is low.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,8 +12,8 @@ use swiftwater_quic::{RangeHints, ReadOutcome};
 use swiftwater_sim::{Direction, Pair};
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Side, StreamId};
 
-use support::paths::{self, SECOND};
-use support::{link, millis, secs};
+use crate::support::paths::{self, SECOND};
+use crate::support::{link, millis, secs};
 
 /// A connection with a path of 20 Mbit/s and 20 ms, and one of 5 Mbit/s and 120 ms, whose server accepts
 /// feedback of `accepted` bytes.

@@ -1,7 +1,5 @@
 //! Flows of the real stack through bottlenecks with active queue management.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use swiftwater_link::{

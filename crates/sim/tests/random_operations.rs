@@ -5,23 +5,14 @@
 //! `SWIFTWATER_RANDOM_OPS_CASES` is their number. A failure is shrunk and printed; add it to
 //! `regressions.rs` under a name that describes the fault.
 
-#[path = "random_operations/check.rs"]
 mod check;
-#[path = "random_operations/draw.rs"]
 mod draw;
-#[path = "random_operations/faults.rs"]
 mod faults;
-#[path = "random_operations/finale.rs"]
 mod finale;
-#[path = "random_operations/model.rs"]
 mod model;
-#[path = "random_operations/plan.rs"]
 mod plan;
-#[path = "random_operations/regressions.rs"]
 mod regressions;
-#[path = "random_operations/run.rs"]
 mod run;
-#[path = "random_operations/setup.rs"]
 mod setup;
 
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};

@@ -1,7 +1,5 @@
 //! Rates of a running connection: what an application sees of them, and what it changes.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,16 +1,12 @@
 //! A receiver that limits the rate of its peer.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
-mod support;
-
 use std::time::Duration;
 
 use swiftwater_link::LossModel;
 use swiftwater_sim::{Direction, Pair};
 use swiftwater_units::{Bandwidth, ByteCount, Side};
 
-use support::{link, millis, path, secs};
+use crate::support::{link, millis, path, secs};
 
 fn received(pair: &Pair) -> u64 {
     pair.stats(Side::Client).stream_bytes_received.get()

@@ -1,9 +1,7 @@
 //! Loss recovery on links: what a loss costs, probes, spurious losses, round-trip times, and floors
 //! of goodput that a slow protocol misses.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,7 +1,5 @@
 //! The interface of re-injection: inputs of a policy, and the fate of requested copies.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

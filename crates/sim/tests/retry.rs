@@ -1,15 +1,11 @@
 //! Packets before a handshake: Retry and Version Negotiation, genuine and forged.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use swiftwater_quic::wire::{ErrorCode, PartialHeader};
 use swiftwater_quic::{ConnectionError, RetryPolicy};
 use swiftwater_sim::{Cipher, Direction, Pair};
 use swiftwater_units::{Instant, Side};
 
-use support::{BOTH, CID_LEN, link, millis, reason, secs};
+use crate::support::{BOTH, CID_LEN, link, millis, reason, secs};
 
 /// A version that no other endpoint supports.
 const OTHER_VERSION: u32 = 0x5a5a_0001;

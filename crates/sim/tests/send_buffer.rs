@@ -1,14 +1,10 @@
 //! Data that a sender buffers for a peer that doesn't read.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use swiftwater_quic::{TransportConfig, WriteError};
 use swiftwater_sim::{Direction, Pair};
 use swiftwater_units::{ByteCount, Dir, Side, StreamId};
 
-use support::{link, millis, path, secs};
+use crate::support::{link, millis, path, secs};
 
 /// Writes as much as is accepted to each of `streams`, repeatedly for `millis` of time.
 fn fill(pair: &mut Pair, streams: &[StreamId], for_millis: u64) -> u64 {

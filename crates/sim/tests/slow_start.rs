@@ -4,8 +4,6 @@
 //! --example kernel_tcp -- cubic 50mbit 24ms 312500 none FLOWS BYTES 4`) drops nothing in most runs,
 //! up to 35 packets in some with one flow, and 14 to 16 in each with two flows of 5 MB.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use swiftwater_link::{Buffer, Jitter};

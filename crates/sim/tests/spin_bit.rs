@@ -1,17 +1,13 @@
 //! The latency spin bit as an observer on the path sees it (RFC 9000, section 17.4), and the QUIC bit
 //! (RFC 9287).
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::time::Duration;
 
 use swiftwater_quic::wire::{PacketType, PartialHeader};
 use swiftwater_sim::{Captured, Direction, Pair, Recording};
 use swiftwater_units::{Instant, Side};
 
-use support::{BOTH, CID_LEN, link, millis, secs};
+use crate::support::{BOTH, CID_LEN, link, millis, secs};
 
 /// The spin bits of a direction's short packets, in order. Nothing is reordered on the links.
 fn spins(recording: &Recording, sample: impl Fn(&Captured) -> bool) -> Vec<(Instant, bool)> {

@@ -1,10 +1,6 @@
 //! Streams over a network: many of them, limits that grow, flow control with tiny windows and slow
 //! readers, priorities, resets and stops, empty ones.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::time::Duration;
 
 use swiftwater_link::LossModel;
@@ -14,8 +10,8 @@ use swiftwater_quic::{
 use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder};
 use swiftwater_units::{ByteCount, Dir, Side, StreamId};
 
-use support::hands::{Hands, content};
-use support::{BOTH, SIDES, link, millis, path, secs};
+use crate::support::hands::{Hands, content};
+use crate::support::{BOTH, SIDES, link, millis, path, secs};
 
 const DIRS: [Dir; 2] = [Dir::Bi, Dir::Uni];
 

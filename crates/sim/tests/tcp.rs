@@ -1,7 +1,5 @@
 //! TCP in virtual time: sizes of segments, delivery in order, acknowledgements and the timeout.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use proptest::prelude::*;

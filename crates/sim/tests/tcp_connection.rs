@@ -1,7 +1,5 @@
 //! TCP connections in virtual time: handshake, slow start, recovery, timers, sharing.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::net::SocketAddr;
 use std::time::Duration;
 

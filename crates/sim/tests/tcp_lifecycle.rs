@@ -1,8 +1,6 @@
 //! Ends of TCP connections, and windows that close: two connections that exchange datagrams without a
 //! network.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use swiftwater_sim::tcp::{Config, Connection, ConnectionError, Event};

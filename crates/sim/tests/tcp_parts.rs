@@ -1,7 +1,5 @@
 //! Parts of the simulated TCP on their own: segments as bytes, the window's growth and reduction.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::time::Duration;
 
 use proptest::prelude::*;

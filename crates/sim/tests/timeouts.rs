@@ -1,9 +1,5 @@
 //! Probe timeouts as configured, and handshake data that is repeated early or in copies.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +12,7 @@ use swiftwater_sim::{Direction, Pair, PairBuilder, Verdict};
 use swiftwater_tls::null::NullServer;
 use swiftwater_units::{Instant, Side};
 
-use support::{BOTH, SIDES, Watch, drop_if, link, millis, packet_types, path, secs};
+use crate::support::{BOTH, SIDES, Watch, drop_if, link, millis, packet_types, path, secs};
 
 /// Times of the client's probe timeouts while its first packet is unanswered.
 fn unanswered(change: impl Fn(&mut TransportConfig), time: Duration) -> Vec<Duration> {

@@ -1,7 +1,5 @@
 //! QUIC in a tunnel over QUIC that repairs losses near the client and reports to the server.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;

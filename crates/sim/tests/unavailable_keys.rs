@@ -1,9 +1,7 @@
 //! A TLS session that does not derive keys again which an idle connection gave up: nothing leaves without
 //! protection, and the connection ends.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
+use crate::support;
 
 use std::any::Any;
 use std::cell::Cell;

@@ -1,10 +1,6 @@
 //! Version negotiation between whole stacks, over links that lose, delay and forge packets (RFC 9368,
 //! RFC 9369).
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod support;
-
 use std::sync::{Arc, Mutex};
 
 use swiftwater_quic::observe::{Observation, Observer, ObserverFactory};
@@ -13,7 +9,7 @@ use swiftwater_quic::{ConnectionError, Event, RetryPolicy};
 use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder};
 use swiftwater_units::{Instant, Side};
 
-use support::{BOTH, CID_LEN, SIDES, drop_if, link, millis, reason, secs};
+use crate::support::{BOTH, CID_LEN, SIDES, drop_if, link, millis, reason, secs};
 
 const CIPHERS: [Cipher; 2] = [Cipher::Null, Cipher::Tls];
 

@@ -1,7 +1,5 @@
 //! Requests over TLS 1.3 and HTTP/2 on the simulated TCP, and the same over QUIC.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,11 +6,9 @@
     reason = "a helper that fails is a test that fails"
 )]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Peer, converse, handshake};
+use crate::common::{Peer, converse, handshake};
 use swiftwater_quic::crypto::{ClientCrypto, EncryptionLevel, ServerCrypto};
 use swiftwater_tls::null::{NullClient, NullServer};
 use swiftwater_tls::{ClientTls, DevCertificate, MemorySessionStore, ServerTls, Tickets};

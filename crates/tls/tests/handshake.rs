@@ -5,11 +5,9 @@
     reason = "a helper that fails is a test that fails"
 )]
 
-mod common;
-
 use std::process::Command;
 
-use common::{
+use crate::common::{
     CLIENT_PARAMETERS, Peer, SERVER_PARAMETERS, assert_agree, assert_packets_agree,
     assert_phases_agree, converse, handshake, peers,
 };

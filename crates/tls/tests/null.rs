@@ -5,9 +5,7 @@
     reason = "a helper that fails is a test that fails"
 )]
 
-mod common;
-
-use common::{
+use crate::common::{
     CLIENT_PARAMETERS, Peer, SERVER_PARAMETERS, assert_agree, assert_phases_agree, converse,
     handshake, open, peers, seal,
 };

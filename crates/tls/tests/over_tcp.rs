@@ -1,7 +1,5 @@
 //! Versions and suites of the configuration for TLS over TCP.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::sync::Arc;
 
 use rustls::version::{TLS12, TLS13};

@@ -1,8 +1,6 @@
 //! QUIC-LB connection IDs with the real cipher: the draft's vectors, and what holds of every
 //! configuration.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

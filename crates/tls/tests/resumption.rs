@@ -5,11 +5,9 @@
     reason = "a helper that fails is a test that fails"
 )]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Peer, assert_packets_agree, converse, handshake, open, seal};
+use crate::common::{Peer, assert_packets_agree, converse, handshake, open, seal};
 use swiftwater_quic::crypto::{ClientCrypto, EncryptionLevel, ServerCrypto};
 use swiftwater_tls::null::{NullClient, NullServer};
 use swiftwater_tls::{

@@ -5,11 +5,9 @@
     reason = "a helper that fails is a test that fails"
 )]
 
-mod common;
-
 use std::time::Duration;
 
-use common::handshake;
+use crate::common::handshake;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use swiftwater_quic::crypto::TlsError;
 use swiftwater_tls::pki_types::{CertificateDer, PrivateKeyDer};

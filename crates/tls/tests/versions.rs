@@ -6,11 +6,9 @@
     reason = "a helper that fails is a test that fails"
 )]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{
+use crate::common::{
     CLIENT_PARAMETERS, Peer, SERVER_PARAMETERS, assert_agree, assert_phases_agree, converse, open,
     seal,
 };

@@ -1,8 +1,6 @@
 //! The client over HTTP/2 and HTTP/1.1: both kinds of tunnels, the choice of the version, proxies that misbehave.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod stage;
+use crate::stage;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -1,7 +1,5 @@
 //! HTTP datagrams with their contexts, and the errors of Proxy-Status, without a network.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use bytes::Bytes;
 use proptest::prelude::*;
 use swiftwater_tunnel::context::{self, ContextId};

@@ -1,9 +1,5 @@
 //! QUIC connections of this program through a proxy: HTTP/3 in HTTP/3, names, refusals, and TECC.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod stage;
-
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,7 +24,9 @@ use swiftwater_tunnel::policy::TargetPolicy;
 use swiftwater_tunnel::proxy::{ProxyConfig, TunnelProxy};
 use swiftwater_tunnel::target::{Target, Template};
 
-use stage::{NAME, Names, Stage, config, endpoint_config, guard, origin, origin_at, target, token};
+use crate::stage::{
+    NAME, Names, Stage, config, endpoint_config, guard, origin, origin_at, target, token,
+};
 
 fn content(len: u32) -> Bytes {
     (0..len)

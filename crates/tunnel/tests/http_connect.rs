@@ -1,9 +1,5 @@
 //! A local proxy for CONNECT: programs that know it, hostile ones, and what the proxy refuses.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod stage;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +8,7 @@ use swiftwater_tunnel::client::{HttpConnectServer, ListenerLimits, TunnelClient}
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use stage::{Stage, content, guard, no_proxy, tcp_echo};
+use crate::stage::{Stage, content, guard, no_proxy, tcp_echo};
 
 const LOOPBACK: &str = "127.0.0.1:0";
 

@@ -1,7 +1,5 @@
 //! The capsules of IP proxying (RFC 9484, section 4.7): forms, and what is malformed.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::net::IpAddr;
 
 use bytes::Bytes;

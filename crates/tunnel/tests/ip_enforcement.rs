@@ -1,12 +1,6 @@
 //! What a proxy for IP enforces against clients that do not check anything themselves: source addresses (BCP 38), scope,
 //! policy, the form of capsules.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod network;
-mod packets;
-mod stage;
-
 use std::net::IpAddr;
 
 use bytes::Bytes;
@@ -21,9 +15,9 @@ use swiftwater_tunnel::ip::{IpCapsule, IpHeader};
 use swiftwater_tunnel::policy::Prefix;
 use swiftwater_tunnel::proxy::{IpNetwork, SystemResolver, TunnelProxy};
 
-use network::Network;
-use packets::{is_valid_icmp, packet};
-use stage::{NAME, Stage, config, guard, token};
+use crate::network::Network;
+use crate::packets::{is_valid_icmp, packet};
+use crate::stage::{NAME, Stage, config, guard, token};
 
 const UDP: u8 = 17;
 const TCP: u8 = 6;

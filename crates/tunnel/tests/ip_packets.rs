@@ -1,15 +1,11 @@
 //! IP packets in tunnels: what is read of them, what forwarding changes, and ICMP errors.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod packets;
-
 use std::net::IpAddr;
 
 use proptest::prelude::*;
 use swiftwater_tunnel::ip::{IcmpError, IpHeader, PacketError, decrement_hop_limit};
 
-use packets::{internet_checksum, ipv4, ipv6, is_valid_icmp};
+use crate::packets::{internet_checksum, ipv4, ipv6, is_valid_icmp};
 
 fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()

@@ -1,7 +1,5 @@
 //! Scopes of requests for IP proxying (RFC 9484, section 4.6), and the routes within a policy.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;

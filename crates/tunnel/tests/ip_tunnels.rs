@@ -1,11 +1,5 @@
 //! Tunnels for IP packets through a proxy on loopback (RFC 9484), into a network within the test.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod network;
-mod packets;
-mod stage;
-
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -21,9 +15,9 @@ use swiftwater_tunnel::proxy::{
     IpNetwork, Limits, NetworkError, ProxyConfig, SystemResolver, TunnelProxy,
 };
 
-use network::Network;
-use packets::{is_valid_icmp, packet};
-use stage::{Names, Stage, config, guard};
+use crate::network::Network;
+use crate::packets::{is_valid_icmp, packet};
+use crate::stage::{Names, Stage, config, guard};
 
 const UDP: u8 = 17;
 const TCP: u8 = 6;

@@ -1,11 +1,5 @@
 //! Tunnels for IP packets over HTTP/2 and HTTP/1.1, where packets are in capsules.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod network;
-mod packets;
-mod stage;
-
 use std::net::{IpAddr, SocketAddr};
 
 use http::Version;
@@ -19,9 +13,9 @@ use swiftwater_tunnel::proxy::{IpNetwork, SystemResolver, TunnelProxy};
 use swiftwater_tunnel::target::Template;
 use tokio::net::{TcpListener, TcpStream};
 
-use network::Network;
-use packets::packet;
-use stage::{NAME, config, guard, token};
+use crate::network::Network;
+use crate::packets::packet;
+use crate::stage::{NAME, config, guard, token};
 
 struct OverTcp {
     proxy: SocketAddr,

@@ -1,9 +1,5 @@
 //! Programs that know nothing of proxies, through local addresses: QUIC in QUIC.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod stage;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +15,7 @@ use swiftwater_tunnel::client::{ListenerLimits, LocalForward, LocalTcpForward};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
-use stage::{NAME, Stage, content, echo, endpoint_config, guard, origin, target, tcp_echo};
+use crate::stage::{NAME, Stage, content, echo, endpoint_config, guard, origin, target, tcp_echo};
 
 const LOOPBACK: &str = "127.0.0.1:0";
 const IDLE: Duration = Duration::from_secs(30);

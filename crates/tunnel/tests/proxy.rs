@@ -1,9 +1,5 @@
 //! Tunnels through a proxy on loopback, over HTTP/3: forwarding, refusals, limits and ends.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod stage;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -21,7 +17,7 @@ use swiftwater_tunnel::target::Target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
 
-use stage::{NAME, Names, SECRET, Stage, config, echo, guard, target, token};
+use crate::stage::{NAME, Names, SECRET, Stage, config, echo, guard, target, token};
 
 /// The status and the Proxy-Status with which a tunnel to `target` is refused.
 async fn refusal(client: &TunnelClient, target: &Target) -> (StatusCode, String) {

@@ -1,9 +1,5 @@
 //! Repair of losses between proxy and client: the agreement, what is sent again, and the effect on a lossy link.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod stage;
-
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -20,7 +16,7 @@ use swiftwater_tunnel::tecc::{Agreement, Repair, RepairLimits, TunnelReport, dat
 use swiftwater_units::Instant;
 use swiftwater_wire::VarInt;
 
-use stage::{NAME, Stage, config, echo, guard, token};
+use crate::stage::{NAME, Stage, config, echo, guard, token};
 
 const HORIZON: Duration = Duration::from_millis(100);
 

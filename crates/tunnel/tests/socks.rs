@@ -1,9 +1,5 @@
 //! A local SOCKS server: programs that know it, hostile ones, and what the proxy refuses.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod stage;
-
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::time::timeout;
 
-use stage::{Names, Stage, config, content, echo, guard, no_proxy, tcp_echo, tcp_target};
+use crate::stage::{Names, Stage, config, content, echo, guard, no_proxy, tcp_echo, tcp_target};
 
 const LOOPBACK: &str = "127.0.0.1:0";
 const GREETING: [u8; 3] = [5, 1, 0];

@@ -1,7 +1,5 @@
 //! Messages of SOCKS, without a network.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::net::IpAddr;
 
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! Which targets a proxy allows, and how much it sends to those that do not answer.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::net::IpAddr;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Targets and templates, without a network.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use proptest::prelude::*;
 use swiftwater_tunnel::target::{Target, TargetError, Template, TemplateError};
 

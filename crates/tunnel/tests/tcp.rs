@@ -1,9 +1,5 @@
 //! Tunnels for TCP at the client: content both ways, ends of either side, refusals.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod stage;
-
 use std::collections::BTreeMap;
 use std::io;
 
@@ -15,7 +11,7 @@ use swiftwater_tunnel::proxy_status::ProxyError;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, split};
 use tokio::net::{TcpListener, TcpStream};
 
-use stage::{Names, Stage, config, content, guard, tcp_echo, tcp_target};
+use crate::stage::{Names, Stage, config, content, guard, tcp_echo, tcp_target};
 
 /// How a tunnel to `target` is refused.
 async fn refusal(stage: &Stage, target: &str) -> (StatusCode, Option<ProxyError>) {

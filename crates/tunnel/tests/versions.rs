@@ -1,9 +1,5 @@
 //! Tunnels over HTTP/1.1 and HTTP/2, where datagrams are capsules in the content.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod stage;
-
 use bytes::{Bytes, BytesMut};
 use http::{Method, Request, StatusCode, Version};
 use swiftwater_http::h3::capsule::{Capsule, CapsuleReader};
@@ -14,7 +10,7 @@ use swiftwater_tunnel::target::Target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use stage::{SECRET, config, echo, guard};
+use crate::stage::{SECRET, config, echo, guard};
 
 async fn proxy() -> RunningServer {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use swiftwater_http::qpack::{Decoded, Decoder, DecoderConfig, Encoder, EncoderConfig, Field};
 
-use crate::support::list;
+use super::support::list;
 
 const AGENT: (&str, &str) = ("user-agent", "a name that is worth remembering");
 

@@ -2,7 +2,7 @@
 
 use swiftwater_http::qpack::{Decoded, Decoder, DecoderConfig};
 
-use crate::support::{decode, fields, hex};
+use super::support::{decode, fields, hex};
 
 fn decoder() -> Decoder {
     Decoder::new(DecoderConfig {

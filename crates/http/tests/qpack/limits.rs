@@ -5,7 +5,7 @@ use swiftwater_http::qpack::{
     Decoded, Decoder, DecoderConfig, Excess, Field, QpackError, QpackFault,
 };
 
-use crate::support::{fields, hex};
+use super::support::{fields, hex};
 
 /// A decoder with one entry, `a: ` and `len` letters.
 fn decoder(len: usize, config: DecoderConfig) -> Decoder {

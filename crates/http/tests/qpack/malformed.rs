@@ -6,7 +6,7 @@ use swiftwater_http::qpack::{
     Decoder, DecoderConfig, Encoder, EncoderConfig, Field, QpackError, QpackFault,
 };
 
-use crate::support::hex;
+use super::support::hex;
 
 const DECOMPRESSION_FAILED: u64 = 0x0200;
 const ENCODER_STREAM_ERROR: u64 = 0x0201;

@@ -1,8 +1,6 @@
 //! Policies other than the defaults act through the public interface of the transport: each seam with
 //! a second implementation, on simulated links.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 mod copies;
 mod feedback;
 mod loss_judge;

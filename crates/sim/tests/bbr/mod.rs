@@ -1,7 +1,5 @@
 //! BBR on links: how much it carries and queues, and what losses, pauses and changes do to it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod held_back;
 mod lone_flow;
 mod recorder;

@@ -1,0 +1,70 @@
+//! The tests of `swiftwater-sim`: one program, so that generic code and helpers are compiled and linked once.
+//! Each topic is a module: `cargo test -p swiftwater-sim --test all TOPIC::` runs one.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+mod ack_frequency;
+mod applications;
+mod autorec;
+mod bbr;
+mod buffered_packets;
+mod chorus;
+mod client_migration;
+mod conformance;
+mod connection_ids;
+mod copa;
+mod datagrams;
+mod dead_paths;
+mod dumbbell;
+mod early_data;
+mod ecn;
+mod flow_control;
+mod handshake;
+mod idle_memory;
+mod impaired;
+mod key_update_properties;
+mod keys;
+mod lifecycle;
+mod migration;
+mod mtu;
+mod multipath;
+mod multipath_draft10;
+mod multipath_estimates;
+mod multipath_handshake;
+mod multipath_operations;
+mod multipath_upkeep;
+mod network;
+mod off_path;
+mod pacing;
+mod pair;
+mod partial_reliability;
+mod path_affinity;
+mod path_events;
+mod path_stats;
+mod policy_properties;
+mod policy_seams;
+mod prague;
+mod preferred_address;
+mod qoe_signals;
+mod queue_disciplines;
+mod random_operations;
+mod rate_control;
+mod receive_rate;
+mod recovery;
+mod reinjection;
+mod retry;
+mod send_buffer;
+mod slow_start;
+mod spin_bit;
+mod streams;
+mod tcp;
+mod tcp_connection;
+mod tcp_lifecycle;
+mod tcp_parts;
+mod timeouts;
+mod tunnel;
+mod unavailable_keys;
+mod versions;
+mod web_requests;

@@ -1,0 +1,28 @@
+//! The tests of `swiftwater-tunnel`: one program, so that generic code and helpers are compiled and linked once.
+//! Each topic is a module: `cargo test -p swiftwater-tunnel --test all TOPIC::` runs one.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod network;
+mod packets;
+mod stage;
+
+mod client_versions;
+mod contexts;
+mod endpoint;
+mod http_connect;
+mod ip_capsules;
+mod ip_enforcement;
+mod ip_packets;
+mod ip_scope;
+mod ip_tunnels;
+mod ip_versions;
+mod local_forward;
+mod proxy;
+mod repair;
+mod socks;
+mod socks_messages;
+mod target_policy;
+mod targets;
+mod tcp;
+mod versions;
