@@ -29,6 +29,10 @@ impl BufFactory for Shares {
 pub(crate) type Id = [u8; 8];
 
 /// A connection with the program's state.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "they change independently of each other"
+)]
 pub(crate) struct Connection {
     pub(crate) library: quiche::Connection<Shares>,
     peer: SocketAddr,
