@@ -9,20 +9,28 @@ ANSWER = 1000
 
 
 class Listing:
-    """Paths in the order in which each connection requests them, again from the start after the last."""
+    """Paths to request, with the sizes of the files."""
 
     def __init__(self, sizes):
-        self.sizes = sizes
+        self.paths = list(sizes)
+        self.sizes = list(sizes.values())
 
-    def bytes(self, requests, connections):
-        """Content of so many requests, divided evenly among connections."""
-        each = requests // connections
-        sizes = list(self.sizes.values())
-        rounds, rest = divmod(each, len(sizes))
-        return connections * (rounds * sum(sizes) + sum(sizes[:rest]))
+    def __len__(self):
+        return len(self.paths)
+
+    def from_share(self, number, shares):
+        """The same, beginning with one of so many equal shares: what comes before it follows at the end."""
+        start = number * len(self) // shares
+        order = [*range(start, len(self)), *range(start)]
+        return Listing({self.paths[index]: self.sizes[index] for index in order})
+
+    def bytes(self, requests):
+        """Content of the first so many requests, again from the start after the last path."""
+        rounds, rest = divmod(requests, len(self))
+        return rounds * sum(self.sizes) + sum(self.sizes[:rest])
 
     def write(self, path, origin):
-        Path(path).write_text("".join(f"{origin}{name}\n" for name in self.sizes))
+        Path(path).write_text("".join(f"{origin}{name}\n" for name in self.paths))
 
 
 def create(folder, small_files):

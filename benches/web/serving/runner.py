@@ -6,19 +6,21 @@ import signal
 import socket
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from comparison.processes import Clock
 
 from . import load
-from .load import RunFailed
 from .jobs import PLAIN
+from .load import Load, RunFailed
 from .servers import Place
 
 # Until a server accepts connections, and from SIGTERM to SIGKILL, seconds.
 READY = 15
 PATIENCE = 5
+# Requests of each connection before everything else.
+WARM_UP = 4
 
 
 @dataclass(frozen=True)
@@ -107,12 +109,13 @@ def run(job, server, upstream, context):
         port = serving.plain_port if job.protocol == PLAIN else serving.port
         listing = context.listings[job.listing]
         requests = job.quick if context.quick else job.requests
-        # Fills caches and pools: each file once.
-        once = max(len(listing.sizes), 100 if not context.quick else 4) if job.listing != "large" else 2
-        once += -once % job.connections
-        load.run(job, once, listing, port, context)
+        measured = Load(job.protocol, listing, job.connections, job.in_flight, requests)
+        # Fills caches and pools: one connection of each share requests the whole share, so that all files are.
+        load.run(replace(measured, requests=WARM_UP * job.connections), port, context)
+        whole = replace(measured, connections=measured.shares)
+        load.run(replace(whole, requests=max(len(listing), whole.connections)), port, context)
         clocks = serving.clocks()
-        result = load.run(job, requests, listing, port, context)
+        result = load.run(measured, port, context)
         spent = sum(clock.seconds() for clock in clocks)
     gigabytes = result["bytes"] / 1e9
     return {

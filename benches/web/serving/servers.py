@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 from dataclasses import dataclass, field
@@ -54,14 +55,19 @@ def build_dir():
     return Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
 
 
+def open_files():
+    """How many files a process may have open."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+
 def text_of(*command):
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     return (ended.stdout + ended.stderr).strip()
 
 
-# Ours: the command line program. Its access log can't be switched off; the shortest format to /dev/null is the least.
-
 def swiftwater(path, name=OURS):
+    """Ours, the command line program. Its access log can't be switched off: the shortest format to /dev/null is the
+    least that it can have."""
     return Server(name, path, text_of(path, "--version"), frozenset({H1, H2, H3}), swiftwater_command)
 
 
@@ -77,6 +83,7 @@ def swiftwater_command(program, place):
 NGINX = """
 daemon off;
 worker_processes 1;
+worker_rlimit_nofile {open_files};
 {user}
 pid {folder}/nginx.pid;
 error_log stderr crit;
@@ -134,6 +141,7 @@ def nginx_command(program, place):
         content, upstream = NGINX_PROXY, NGINX_UPSTREAM.format(upstream=place.upstream)
     config = place.folder / "nginx.conf"
     config.write_text(NGINX.format(
+        open_files=open_files(),
         # Workers of root are nobody's otherwise, who can't read the files.
         user="user root;" if os.geteuid() == 0 else "",
         mime_types="/etc/nginx/mime.types", folder=place.folder, identity=place.identity, upstream=upstream,

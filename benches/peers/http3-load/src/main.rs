@@ -1,8 +1,8 @@
 //! Requests files over HTTP/3 and measures how long each takes: what `h2load` does for the other versions of HTTP, for
 //! `benches/web/run`.
 //!
-//! Every connection requests the paths of a list in their order, again from the start after the last. All answers must
-//! have status 200, and their content the expected length in total.
+//! Every connection requests the paths of a list in their order, again from the start after the last; each starts at
+//! another place, at equal distances. All answers must have status 200, and their content the expected length in total.
 
 #![forbid(unsafe_code)]
 
@@ -60,12 +60,14 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let each = arguments.requests / arguments.connections;
     let start = Instant::now();
     let mut tasks = JoinSet::new();
-    for _ in 0..arguments.connections {
+    for connection in 0..arguments.connections {
         let client = client(arguments)?;
-        let next = Arc::new(AtomicU64::new(0));
+        let first = connection * uris.len() as u64 / arguments.connections;
+        let next = Arc::new(AtomicU64::new(first));
+        let end = first + each;
         for _ in 0..arguments.in_flight {
             let (client, uris, next) = (client.clone(), Arc::clone(&uris), Arc::clone(&next));
-            tasks.spawn(request_all(client, uris, next, each));
+            tasks.spawn(request_all(client, uris, next, end));
         }
     }
     let mut latencies = Latencies::default();
@@ -116,19 +118,19 @@ fn client(arguments: &Arguments) -> Result<HttpClient, Failure> {
     Ok(builder.build()?)
 }
 
-/// Requests the files that follow on this connection, until there were `each`; returns how long they took, and the
-/// bytes of content.
+/// Requests the files that follow on this connection, up to number `end`; returns how long they took, and the bytes of
+/// content.
 async fn request_all(
     client: HttpClient,
     uris: Arc<[Uri]>,
     next: Arc<AtomicU64>,
-    each: u64,
+    end: u64,
 ) -> Result<(Latencies, u64), Failure> {
     let mut latencies = Latencies::default();
     let mut received = 0;
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
-        if number >= each {
+        if number >= end {
             return Ok((latencies, received));
         }
         let begun = Instant::now();

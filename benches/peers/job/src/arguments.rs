@@ -21,6 +21,14 @@ impl Arguments {
     pub fn of_process() -> Self {
         Self::parse()
     }
+
+    /// Settings both ends share.
+    pub const fn settings(&self) -> Settings {
+        match &self.role {
+            Role::Server(arguments) => arguments.settings,
+            Role::Client(arguments) => arguments.settings,
+        }
+    }
 }
 
 /// Which end to be.

@@ -9,6 +9,7 @@ use job::{Arguments, ClientArguments, Job, Role as End, ServerArguments};
 
 use crate::client::{Bulk, Client, Handshakes, Hold, Requests};
 use crate::library::{Endpoint, Library};
+use crate::role::Role;
 use crate::server::Server;
 use crate::streams::Failure;
 
@@ -16,50 +17,57 @@ use crate::streams::Failure;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Runs the job of the command line with this library.
-pub fn run<L: Library>() -> Result<(), Failure> {
-    match Arguments::of_process().role {
-        End::Server(arguments) => serve::<L>(&arguments),
+pub fn run<L: Library>(arguments: Arguments) -> Result<(), Failure> {
+    match arguments.role {
+        End::Server(arguments) => {
+            let role = Rc::new(RefCell::new(Server::default()));
+            serve(L::server(&arguments, role)?, &arguments)
+        }
         End::Client(arguments) => match arguments.job {
             Job::Bulk { bytes, direction } => {
-                perform::<L, _>(&arguments, Bulk::new(bytes, direction))
+                connect::<L, _>(&arguments, Bulk::new(bytes, direction))
             }
             Job::Requests {
                 seconds,
                 in_flight,
                 up,
                 down,
-            } => perform::<L, _>(
+            } => connect::<L, _>(
                 &arguments,
                 Requests::new(Duration::from_secs_f64(seconds), in_flight, up, down),
             ),
             Job::Handshakes { count, parallel } => {
-                perform::<L, _>(&arguments, Handshakes::new(count, parallel))
+                connect::<L, _>(&arguments, Handshakes::new(count, parallel))
             }
             Job::Hold {
                 connections,
                 streams,
-            } => perform::<L, _>(&arguments, Hold::new(connections, streams)),
+            } => connect::<L, _>(&arguments, Hold::new(connections, streams)),
         },
     }
 }
 
-fn serve<L: Library>(arguments: &ServerArguments) -> Result<(), Failure> {
+fn connect<L: Library, C: Client + Role + 'static>(
+    arguments: &ClientArguments,
+    client: C,
+) -> Result<(), Failure> {
+    let client = Rc::new(RefCell::new(client));
+    perform(L::client(arguments, Rc::clone(&client))?, &client)
+}
+
+/// Keeps a server's endpoint going.
+pub fn serve(mut endpoint: impl Endpoint, arguments: &ServerArguments) -> Result<(), Failure> {
     if arguments.workers > 1 {
         return Err(Failure::OneWorker);
     }
-    let mut endpoint = L::server(arguments, Rc::new(RefCell::new(Server::default())))?;
     events::ready();
     loop {
         endpoint.turn(None)?;
     }
 }
 
-fn perform<L: Library, C: Client + 'static>(
-    arguments: &ClientArguments,
-    client: C,
-) -> Result<(), Failure> {
-    let client = Rc::new(RefCell::new(client));
-    let mut endpoint = L::client(arguments, Rc::clone(&client))?;
+/// Keeps a client's endpoint going until the job is done and standard input has ended.
+pub fn perform(mut endpoint: impl Endpoint, client: &RefCell<impl Client>) -> Result<(), Failure> {
     while !client.borrow().is_done() {
         while client.borrow_mut().wants_connection() {
             endpoint.connect()?;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use datagrams::Socket;
-use polled::{Failure, Role, Shared, Streams};
+use polled::{Failure, Streams};
 use quiche::{BufFactory, Error, RecvInfo};
 
 /// Has quiche keep what is to be sent as [`Bytes`], so that nothing is copied before it is encrypted.
@@ -29,8 +29,12 @@ impl BufFactory for Shares {
 pub(crate) type Id = [u8; 8];
 
 /// A connection with the program's state.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "they change independently of each other"
+)]
 pub(crate) struct Connection {
-    library: quiche::Connection<Shares>,
+    pub(crate) library: quiche::Connection<Shares>,
     peer: SocketAddr,
     /// Our connection ID.
     pub(crate) id: Id,
@@ -40,8 +44,8 @@ pub(crate) struct Connection {
     pub(crate) touched: bool,
     /// The stream to open next.
     next: u64,
-    /// The role was informed that it is established.
-    told: bool,
+    /// Its handshake was reported.
+    pub(crate) told: bool,
     /// The role requests its close.
     closing: bool,
     /// Datagrams wait for the time at which the library releases them.
@@ -102,25 +106,6 @@ impl Connection {
     /// True after the handshake.
     pub(crate) fn is_established(&self) -> bool {
         self.library.is_established()
-    }
-
-    /// Passes events to the role.
-    pub(crate) fn tell<R: Role>(&mut self, number: u64, role: &Shared<R>) -> Result<(), Failure> {
-        if !self.is_established() {
-            return Ok(());
-        }
-        let mut role = role.borrow_mut();
-        if !self.told {
-            self.told = true;
-            role.established(number, self)?;
-        }
-        while let Some(stream) = self.library.stream_readable_next() {
-            role.readable(number, stream, self)?;
-        }
-        while let Some(stream) = self.library.stream_writable_next() {
-            role.writable(number, stream, self)?;
-        }
-        Ok(())
     }
 
     /// Sends pending data, in bursts of equal datagrams of at most `size` bytes each, through `room`.

@@ -4,14 +4,16 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use datagrams::{Inbox, Socket};
-use job::Settings;
-use polled::{Failure, Role, Shared, Streams};
+use job::{ClientArguments, ServerArguments, Settings};
+use polled::{Failure, Streams};
 use quiche::Config;
 
+use crate::events::Events;
+use crate::settings;
 use crate::table::Table;
 
 /// A socket with the connections on it.
-pub(crate) struct Endpoint<R> {
+pub(crate) struct Endpoint<E> {
     socket: Socket,
     inbox: Inbox,
     table: Table,
@@ -19,17 +21,38 @@ pub(crate) struct Endpoint<R> {
     size: usize,
     /// Where bursts are put together.
     room: Vec<u8>,
-    role: Shared<R>,
+    events: E,
 }
 
-impl<R: Role> Endpoint<R> {
+impl<E: Events> Endpoint<E> {
+    /// One that accepts connections.
+    pub(crate) fn server(arguments: &ServerArguments, events: E) -> Result<Self, Failure> {
+        let config = settings::server(arguments).map_err(Failure::library)?;
+        let socket = Socket::bind(arguments.listen, arguments.settings.tuned)?;
+        Ok(Self::new(socket, config, arguments.settings, None, events))
+    }
+
+    /// One that connects.
+    pub(crate) fn client(arguments: &ClientArguments, events: E) -> Result<Self, Failure> {
+        let config = settings::client(arguments).map_err(Failure::library)?;
+        let socket = Socket::bind(arguments.local(), arguments.settings.tuned)?;
+        let server = Some(arguments.connect);
+        Ok(Self::new(
+            socket,
+            config,
+            arguments.settings,
+            server,
+            events,
+        ))
+    }
+
     /// One that connects to `server`, or accepts if there is none.
-    pub(crate) fn new(
+    fn new(
         socket: Socket,
         config: Config,
         settings: Settings,
         server: Option<SocketAddr>,
-        role: Shared<R>,
+        events: E,
     ) -> Self {
         let size = usize::from(settings.mtu);
         Self {
@@ -43,23 +66,25 @@ impl<R: Role> Endpoint<R> {
             size,
             room: vec![0; socket.max_burst(size) * size],
             socket,
-            role,
+            events,
         }
     }
 
     fn deal(&mut self) -> Result<(), Failure> {
         let over = self.table.deal(|number, connection| {
-            connection.tell(number, &self.role)?;
+            if connection.is_established() {
+                self.events.progress(number, connection)?;
+            }
             connection.flush(&self.socket, self.size, &mut self.room)
         })?;
         for number in over {
-            self.role.borrow_mut().closed(number)?;
+            self.events.closed(number)?;
         }
         Ok(())
     }
 }
 
-impl<R: Role> polled::Endpoint for Endpoint<R> {
+impl<E: Events> polled::Endpoint for Endpoint<E> {
     fn connect(&mut self) -> Result<(), Failure> {
         self.table.connect()
     }

@@ -2,55 +2,45 @@
 
 #![forbid(unsafe_code)]
 
-use datagrams::Socket;
-use job::{ClientArguments, ServerArguments};
+use job::{Arguments, ClientArguments, ServerArguments};
 use polled::{Failure, Library, Role, Shared};
 
 mod connection;
 mod endpoint;
+mod events;
+mod http3;
 mod settings;
 mod table;
 
 use endpoint::Endpoint;
+use events::OnStreams;
 
 /// quiche.
 struct Quiche;
 
 impl Library for Quiche {
-    type Endpoint<R: Role + 'static> = Endpoint<R>;
+    type Endpoint<R: Role + 'static> = Endpoint<OnStreams<R>>;
 
     fn server<R: Role + 'static>(
         arguments: &ServerArguments,
         role: Shared<R>,
-    ) -> Result<Endpoint<R>, Failure> {
-        let config = settings::server(arguments).map_err(Failure::library)?;
-        let socket = Socket::bind(arguments.listen, arguments.settings.tuned)?;
-        Ok(Endpoint::new(
-            socket,
-            config,
-            arguments.settings,
-            None,
-            role,
-        ))
+    ) -> Result<Endpoint<OnStreams<R>>, Failure> {
+        Endpoint::server(arguments, OnStreams(role))
     }
 
     fn client<R: Role + 'static>(
         arguments: &ClientArguments,
         role: Shared<R>,
-    ) -> Result<Endpoint<R>, Failure> {
-        let config = settings::client(arguments).map_err(Failure::library)?;
-        let socket = Socket::bind(arguments.local(), arguments.settings.tuned)?;
-        let server = Some(arguments.connect);
-        Ok(Endpoint::new(
-            socket,
-            config,
-            arguments.settings,
-            server,
-            role,
-        ))
+    ) -> Result<Endpoint<OnStreams<R>>, Failure> {
+        Endpoint::client(arguments, OnStreams(role))
     }
 }
 
 fn main() -> Result<(), Failure> {
-    polled::run::<Quiche>()
+    let arguments = Arguments::of_process();
+    if arguments.settings().http3 {
+        http3::run(arguments.role)
+    } else {
+        polled::run::<Quiche>(arguments)
+    }
 }

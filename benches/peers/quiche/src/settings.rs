@@ -16,10 +16,14 @@
 use std::path::Path;
 
 use job::{
-    ALPN, CONNECTION_WINDOW, ClientArguments, Controller, INITIAL_WINDOW, MAX_STREAMS,
-    STREAM_WINDOW, ServerArguments, Settings,
+    CONNECTION_WINDOW, ClientArguments, Controller, INITIAL_WINDOW, MAX_STREAMS, STREAM_WINDOW,
+    ServerArguments, Settings,
 };
 use quiche::{Config, CongestionControlAlgorithm, Error, PROTOCOL_VERSION, Result};
+
+/// Unidirectional streams of a peer over HTTP/3, and the window of each in bytes, as in quiche's own programs.
+const UNIDIRECTIONAL: u64 = 100;
+const UNIDIRECTIONAL_WINDOW: u64 = 1_000_000;
 
 /// A server's.
 pub(crate) fn server(arguments: &ServerArguments) -> Result<Config> {
@@ -39,10 +43,16 @@ pub(crate) fn client(arguments: &ClientArguments) -> Result<Config> {
 
 fn common(settings: Settings) -> Result<Config> {
     let mut config = Config::new(PROTOCOL_VERSION)?;
-    config.set_application_protos(&[ALPN])?;
+    config.set_application_protos(&[settings.alpn()])?;
     config.set_max_send_udp_payload_size(settings.mtu.into());
     config.set_max_recv_udp_payload_size(65_527);
     config.set_initial_max_streams_bidi(MAX_STREAMS.into());
+    if settings.http3 {
+        // Of them HTTP/3 has three.
+        config.set_initial_max_streams_uni(UNIDIRECTIONAL);
+        config.set_initial_max_stream_data_uni(UNIDIRECTIONAL_WINDOW);
+        config.grease(false);
+    }
     let (stream, connection) = if settings.tuned {
         (STREAM_WINDOW.into(), CONNECTION_WINDOW.into())
     } else {

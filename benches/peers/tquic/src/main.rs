@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use datagrams::Socket;
-use job::{ClientArguments, ServerArguments};
+use job::{Arguments, ClientArguments, ServerArguments};
 use polled::{Failure, Library, Role, Shared};
 
 mod connection;
@@ -48,5 +48,5 @@ impl Library for Tquic {
 }
 
 fn main() -> Result<(), Failure> {
-    polled::run::<Tquic>()
+    polled::run::<Tquic>(Arguments::of_process())
 }

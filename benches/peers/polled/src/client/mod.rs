@@ -7,7 +7,6 @@ mod requests;
 
 use bytes::{Buf, Bytes};
 
-use crate::role::Role;
 use crate::streams::{Failure, Streams};
 
 pub(crate) use bulk::Bulk;
@@ -18,8 +17,8 @@ pub(crate) use requests::Requests;
 /// Bytes read from a stream at a time.
 const ROOM: usize = 64 * 1024;
 
-/// A job. Its role prints the events.
-pub(crate) trait Client: Role {
+/// Progress of a job, which prints the events itself.
+pub trait Client {
     /// True if another connection is to be opened now; called again after that.
     fn wants_connection(&mut self) -> bool;
 
