@@ -57,20 +57,31 @@ impl AddressShares {
     /// Gives `client` `places` more, to be given back by [`AddressShares::release`]. On an error nothing
     /// changes.
     pub fn acquire(&mut self, client: IpAddr, places: usize) -> Result<(), ShareError> {
-        let free = self.capacity - self.held;
-        if places > free {
-            return Err(ShareError::Full);
-        }
         let client = ClientNetwork::from(client);
-        let holds = self.by_client.get(&client).copied().unwrap_or_default();
-        if holds > 0 && holds + places > free {
-            return Err(ShareError::ShareExceeded);
-        }
+        let holds = self.checked(client, places)?;
         if places > 0 {
             self.by_client.insert(client, holds + places);
             self.held += places;
         }
         Ok(())
+    }
+
+    /// Whether [`AddressShares::acquire`] would succeed now.
+    pub fn check(&self, client: IpAddr, places: usize) -> Result<(), ShareError> {
+        self.checked(ClientNetwork::from(client), places).map(drop)
+    }
+
+    /// What `client` holds, if it may have `places` more.
+    fn checked(&self, client: ClientNetwork, places: usize) -> Result<usize, ShareError> {
+        let free = self.capacity - self.held;
+        if places > free {
+            return Err(ShareError::Full);
+        }
+        let holds = self.held_by_network(client);
+        if holds > 0 && holds + places > free {
+            return Err(ShareError::ShareExceeded);
+        }
+        Ok(holds)
     }
 
     /// Takes back `places` that `client` acquired.

@@ -3,7 +3,7 @@
 //!
 //! Which frames are permitted where is decided elsewhere.
 
-use super::stream_type::{PartialInt, put_int};
+use super::stream_type::{PartialInt, int_bytes, put_int};
 
 /// Type of a frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -74,8 +74,34 @@ impl FrameType {
 
 /// Appends the header of a frame whose payload is `len` bytes long.
 pub fn put_header(out: &mut Vec<u8>, frame_type: FrameType, len: u64) {
-    put_int(out, frame_type.to_wire());
-    put_int(out, len);
+    out.extend_from_slice(FrameHeader::new(frame_type, len).as_bytes());
+}
+
+/// The header of a frame, encoded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameHeader {
+    bytes: [u8; 16],
+    len: usize,
+}
+
+impl FrameHeader {
+    /// Of a frame whose payload is `len` bytes long.
+    pub(crate) fn new(frame_type: FrameType, len: u64) -> Self {
+        let mut header = Self {
+            bytes: [0; 16],
+            len: 0,
+        };
+        for n in [frame_type.to_wire(), len] {
+            let (bytes, size) = int_bytes(n);
+            header.bytes[header.len..header.len + size].copy_from_slice(&bytes[8 - size..]);
+            header.len += size;
+        }
+        header
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
 }
 
 /// Appends a complete frame.

@@ -11,7 +11,7 @@ use swiftwater_quic::{Connection, WriteError};
 use swiftwater_units::StreamId;
 
 use super::error::SendError;
-use super::frame::{FrameType, put_header};
+use super::frame::{FrameHeader, FrameType};
 
 /// Most content in one DATA frame, bytes.
 const MAX_CONTENT: usize = 64 * 1024;
@@ -124,11 +124,30 @@ impl Sending {
         id: StreamId,
         section: &[u8],
     ) -> Result<(), SendError> {
-        let mut frame = Vec::with_capacity(section.len() + 9);
-        put_header(&mut frame, FrameType::Headers, section.len() as u64);
-        frame.extend_from_slice(section);
-        self.waiting.push_back(frame.into());
+        let header = FrameHeader::new(FrameType::Headers, section.len() as u64);
         self.flush(quic, id)?;
+        self.write(quic, id, header.as_bytes())?;
+        self.write(quic, id, section)
+    }
+
+    /// Copies `bytes` to the transport, and what it does not accept to the waiting data.
+    fn write(
+        &mut self,
+        quic: &mut Connection,
+        id: StreamId,
+        bytes: &[u8],
+    ) -> Result<(), SendError> {
+        let mut rest = bytes;
+        while self.waiting.is_empty() && !rest.is_empty() {
+            let taken = quic.send_stream(id).write(rest)?;
+            if taken == 0 {
+                break;
+            }
+            rest = &rest[taken..];
+        }
+        if !rest.is_empty() {
+            self.waiting.push_back(Bytes::copy_from_slice(rest));
+        }
         Ok(())
     }
 
@@ -147,20 +166,24 @@ impl Sending {
                 self.write_blocked = true;
                 return Ok(taken);
             }
-            let mut header = Vec::with_capacity(16);
             let room = quic.send_stream(id).room()?.saturating_sub(HEADER_LEN);
             let len = data.len().min(room.clamp(MIN_CONTENT, MAX_CONTENT));
-            put_header(&mut header, FrameType::Data, len as u64);
-            let mut header = Bytes::from(header);
-            if quic.send_stream(id).write_chunk(&mut header)? == 0 {
+            let header = FrameHeader::new(FrameType::Data, len as u64);
+            let header = header.as_bytes();
+            let accepted = quic.send_stream(id).write(header)?;
+            if accepted == 0 {
                 self.write_blocked = true;
                 return Ok(taken);
             }
-            if !header.is_empty() {
-                self.waiting.push_back(header);
-            }
-            self.waiting.push_back(data.split_to(len));
+            self.write(quic, id, &header[accepted..])?;
+            let mut piece = data.split_to(len);
             taken += len;
+            if self.waiting.is_empty() {
+                quic.send_stream(id).write_chunk(&mut piece)?;
+            }
+            if !piece.is_empty() {
+                self.waiting.push_back(piece);
+            }
         }
         if !self.waiting.is_empty() {
             self.flush(quic, id)?;

@@ -77,10 +77,15 @@ impl PartialInt {
 
 /// Appends a variable-length integer; values beyond 62 bits are clamped.
 pub(crate) fn put_int(out: &mut Vec<u8>, n: u64) {
-    let n = swiftwater_wire::VarInt::saturating(n);
-    let bytes = n.get().to_be_bytes();
-    let size = n.size();
-    let start = out.len();
+    let (bytes, size) = int_bytes(n);
     out.extend_from_slice(&bytes[8 - size..]);
-    out[start] |= (size.trailing_zeros() as u8) << 6;
+}
+
+/// A variable-length integer, right-aligned, and its size in bytes.
+pub(crate) fn int_bytes(n: u64) -> ([u8; 8], usize) {
+    let n = swiftwater_wire::VarInt::saturating(n);
+    let mut bytes = n.get().to_be_bytes();
+    let size = n.size();
+    bytes[8 - size] |= (size.trailing_zeros() as u8) << 6;
+    (bytes, size)
 }

@@ -15,7 +15,7 @@ use self::entries::{Entries, Hashes};
 use self::policy::Policy;
 use self::unacknowledged::Unacknowledged;
 use super::error::{QpackError, QpackFault};
-use super::field::{self, Field};
+use super::field::{self, FieldLine};
 use super::instruction::{self, DecoderInstruction, NameFor};
 use super::line::{self, Reference};
 use super::prefix::Prefix;
@@ -161,7 +161,12 @@ impl Encoder {
 
     /// Appends the field section of `fields` to `block`, which must be sent on `stream`; sections of one
     /// stream in the order of the calls.
-    pub fn encode(&mut self, stream: u64, fields: &[Field], block: &mut Vec<u8>) {
+    pub fn encode<'a>(
+        &mut self,
+        stream: u64,
+        fields: impl IntoIterator<Item: Into<FieldLine<'a>>>,
+        block: &mut Vec<u8>,
+    ) {
         let allowed = self
             .peer
             .blocked_streams
@@ -176,7 +181,7 @@ impl Encoder {
         };
         self.lines.clear();
         for field in fields {
-            self.encode_field(field, &mut work);
+            self.encode_field(&field.into(), &mut work);
         }
         let start = block.len();
         let prefix = Prefix {
@@ -274,10 +279,10 @@ impl Encoder {
         self.peer.table_capacity.min(self.config.max_table_capacity)
     }
 
-    fn encode_field(&mut self, field: &Field, work: &mut Work) {
+    fn encode_field(&mut self, field: &FieldLine<'_>, work: &mut Work) {
         self.stats.fields += 1;
         self.stats.raw_bytes += field.size() - field::OVERHEAD;
-        let found = static_table::find(&field.name, &field.value);
+        let found = static_table::find(field.name, &field.value);
         if let Match::Full(index) = found
             && !field.sensitive
         {
@@ -292,7 +297,7 @@ impl Encoder {
         if self.capacity() < field::OVERHEAD {
             return self.write_literal(field, static_name.map(Reference::Static));
         }
-        let hashes = Hashes::of(&field.name, &field.value);
+        let hashes = Hashes::of(field.name, &field.value);
         if !field.sensitive
             && let Some(absolute) = self.entry_for(field, hashes, static_name, work)
         {
@@ -305,19 +310,19 @@ impl Encoder {
             Some(index) => Some(Reference::Static(index)),
             None => self
                 .entries
-                .find_name(&field.name, hashes)
+                .find_name(field.name, hashes)
                 .filter(|&absolute| self.may_refer(absolute, 0, work))
                 .map(|absolute| self.refer(absolute, work)),
         };
         self.write_literal(field, name);
     }
 
-    fn write_literal(&mut self, field: &Field, name: Option<Reference>) {
+    fn write_literal(&mut self, field: &FieldLine<'_>, name: Option<Reference>) {
         let (lines, huffman) = (&mut self.lines, self.config.huffman);
         match name {
             Some(name) => line::write_named(name, &field.value, field.sensitive, huffman, lines),
             None => {
-                line::write_literal(&field.name, &field.value, field.sensitive, huffman, lines);
+                line::write_literal(field.name, &field.value, field.sensitive, huffman, lines);
             }
         }
     }
@@ -325,7 +330,7 @@ impl Encoder {
     /// The entry to refer to for a field: found, duplicated or inserted. `None` if it must be a literal.
     fn entry_for(
         &mut self,
-        field: &Field,
+        field: &FieldLine<'_>,
         hashes: Hashes,
         static_name: Option<u64>,
         work: &Work,
@@ -333,7 +338,7 @@ impl Encoder {
         let literal_len = field.value.len() + static_name.map_or(field.name.len(), |_| 0);
         let seen = self.policy.note(hashes.field);
         let Some(found) = self.entries.find(field, hashes) else {
-            let unused = self.entries.newest_of_name_unused(&field.name, hashes);
+            let unused = self.entries.newest_of_name_unused(field.name, hashes);
             if !policy::worth_inserting(field, self.capacity(), seen, unused) {
                 return None;
             }
@@ -370,13 +375,18 @@ impl Encoder {
         }
     }
 
-    fn insert(&mut self, field: &Field, hashes: Hashes, static_name: Option<u64>) -> Option<u64> {
+    fn insert(
+        &mut self,
+        field: &FieldLine<'_>,
+        hashes: Hashes,
+        static_name: Option<u64>,
+    ) -> Option<u64> {
         let size = field.size();
         let name = match static_name {
             Some(index) => NameFor::Static(index),
-            None => match self.entries.find_name(&field.name, hashes) {
+            None => match self.entries.find_name(field.name, hashes) {
                 Some(absolute) => NameFor::Relative(self.entries.inserted() - absolute - 1),
-                None => NameFor::Literal(&field.name),
+                None => NameFor::Literal(field.name),
             },
         };
         self.draft.clear();
@@ -391,7 +401,7 @@ impl Encoder {
         Some(self.entries.push(field, hashes))
     }
 
-    fn duplicate(&mut self, absolute: u64, field: &Field, hashes: Hashes) -> Option<u64> {
+    fn duplicate(&mut self, absolute: u64, field: &FieldLine<'_>, hashes: Hashes) -> Option<u64> {
         self.draft.clear();
         let relative = self.entries.inserted() - absolute - 1;
         instruction::write_duplicate(relative, &mut self.draft);

@@ -1,5 +1,7 @@
 //! Field lines and their size as defined by the RFCs.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 /// Overhead of an entry or a field line, bytes (RFC 9204, section 3.2.1; RFC 9114, section 4.2.2).
@@ -39,6 +41,44 @@ impl Field {
     /// section 4.2.2) and of table entries (RFC 9204, section 3.2.1).
     pub fn size(&self) -> u64 {
         size(&self.name, &self.value)
+    }
+}
+
+/// A borrowed [`Field`], for the encoder: names and values of messages are encoded where they are.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FieldLine<'a> {
+    /// As [`Field::name`].
+    pub name: &'a [u8],
+    /// As [`Field::value`].
+    pub value: Cow<'a, [u8]>,
+    /// As [`Field::sensitive`].
+    pub sensitive: bool,
+}
+
+impl FieldLine<'_> {
+    /// As [`Field::size`].
+    pub fn size(&self) -> u64 {
+        size(self.name, &self.value)
+    }
+}
+
+impl<'a> From<&'a Field> for FieldLine<'a> {
+    fn from(field: &'a Field) -> Self {
+        Self {
+            name: &field.name,
+            value: Cow::Borrowed(&field.value),
+            sensitive: field.sensitive,
+        }
+    }
+}
+
+impl<'a> From<&'a FieldLine<'_>> for FieldLine<'a> {
+    fn from(line: &'a FieldLine<'_>) -> Self {
+        Self {
+            name: line.name,
+            value: Cow::Borrowed(&line.value),
+            sensitive: line.sensitive,
+        }
     }
 }
 

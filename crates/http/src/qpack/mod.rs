@@ -40,4 +40,4 @@ mod table;
 pub use decoder::{Decoded, Decoder, DecoderConfig, DecoderStats, Excess};
 pub use encoder::{Encoder, EncoderConfig, EncoderStats};
 pub use error::{QpackError, QpackFault};
-pub use field::Field;
+pub use field::{Field, FieldLine};

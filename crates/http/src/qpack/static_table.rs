@@ -108,7 +108,8 @@ const ENTRIES: [(&str, &str); 99] = [
     ("x-frame-options", "sameorigin"),
 ];
 
-/// Indices in the order of names, then of indices: entries of one name follow each other.
+/// Indices in the order of the names' lengths, then of names, then of indices: entries of one name follow each
+/// other, and a search compares few strings.
 const BY_NAME: [u8; ENTRIES.len()] = by_name();
 
 const fn by_name() -> [u8; ENTRIES.len()] {
@@ -129,14 +130,17 @@ const fn by_name() -> [u8; ENTRIES.len()] {
 
 const fn less(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return a.len() < b.len();
+    }
     let mut at = 0;
-    while at < a.len() && at < b.len() {
+    while at < a.len() {
         if a[at] != b[at] {
             return a[at] < b[at];
         }
         at += 1;
     }
-    a.len() < b.len()
+    false
 }
 
 /// Result of a look-up in the static table.
@@ -153,7 +157,10 @@ pub(super) enum Match {
 /// Finds a field.
 pub(super) fn find(name: &[u8], value: &[u8]) -> Match {
     let order = |&index: &u8| ENTRIES[usize::from(index)].0.as_bytes();
-    let start = BY_NAME.partition_point(|index| order(index).cmp(name) == Ordering::Less);
+    let start = BY_NAME.partition_point(|index| {
+        let other = order(index);
+        other.len().cmp(&name.len()).then_with(|| other.cmp(name)) == Ordering::Less
+    });
     let entries = BY_NAME[start..]
         .iter()
         .take_while(|index| order(index) == name);

@@ -1,18 +1,20 @@
 //! Client handle of one HTTP/3 connection.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
 use http::{Request, Response};
+use http_body::Body as _;
 use swiftwater_net::Connection;
-use swiftwater_net::quic::{ConnectionError, ConnectionStats};
+use swiftwater_net::quic::{self, ConnectionError, ConnectionStats};
 use swiftwater_units::StreamId;
 use thiserror::Error;
 
 use super::body::RecvBody;
 use super::connection::Http3;
-use super::content;
+use super::content::{self, Beginning};
 use super::exchange::{Exchange, Outcome};
 use super::hosted::State;
 use super::webtransport::SessionLimits;
@@ -71,15 +73,30 @@ impl SendRequest {
         B::Error: Into<BoxError>,
     {
         let (head, body) = request.into_parts();
-        let end = body.is_end_stream();
-        let id = self.begin_with(&head, end, |_, _| {}).await?;
+        let mut body = Body::new(body);
+        let mut beginning = Beginning::default();
+        let mut end = body.is_end_stream();
+        if !end {
+            beginning = Beginning::of(Pin::new(&mut body)).await;
+            end = beginning.is_sent();
+        }
+        let begun = self.begin_with(&head, end, |quic, state, id| {
+            if !beginning.data.is_empty() {
+                // A failure is reported again by what follows.
+                let taken = state.engine.write_data(quic, id, &mut beginning.data);
+                if taken.is_ok() && beginning.is_sent() {
+                    let _ = state.engine.finish(quic, id);
+                }
+            }
+        });
+        let id = begun.await?;
         let exchange = Arc::new(Exchange::new(self.http3.clone(), id));
         let cancelled = Cancelled(Some(Arc::clone(&exchange)));
-        if !end {
+        if !end && !beginning.is_sent() {
             let exchange = Arc::clone(&exchange);
-            let body = Body::new(body);
             tokio::spawn(async move {
-                if let Err(error) = content::send(&exchange, body, None).await {
+                let sent = content::send(&exchange, beginning, Pin::new(&mut body), None).await;
+                if let Err(error) = sent {
                     tracing::debug!(%error, "the content of a request was not sent to its end");
                 }
             });
@@ -105,14 +122,14 @@ impl SendRequest {
         &self,
         head: &http::request::Parts,
         end: bool,
-        begun: impl Fn(&mut State, StreamId),
+        mut begun: impl FnMut(&mut quic::Connection, &mut State, StreamId),
     ) -> Result<StreamId, RequestError> {
         std::future::poll_fn(|cx| {
             self.http3.with(|now, quic, state| {
                 match state.engine.send_request(now, quic, head, end) {
                     Ok(id) => {
                         state.held.entry(id).or_default();
-                        begun(state, id);
+                        begun(quic, state, id);
                         Poll::Ready(Ok(id))
                     }
                     Err(RequestError::Blocked | RequestError::NotReady) => {

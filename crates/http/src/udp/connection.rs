@@ -1,5 +1,6 @@
 //! Handle of one HTTP/3 connection.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -67,15 +68,17 @@ impl Http3 {
         look(&mut self.hosted.lock())
     }
 
-    /// The next request; `None` at the connection's end (server only).
-    pub(super) async fn accept(&self) -> Option<Incoming> {
+    /// Waits for requests and moves all there are to `arrived`, which is empty; false at the connection's end
+    /// (server only).
+    pub(super) async fn accept(&self, arrived: &mut VecDeque<Incoming>) -> bool {
         std::future::poll_fn(|cx| {
             let mut state = self.hosted.lock();
-            if let Some(incoming) = state.incoming.pop_front() {
-                return Poll::Ready(Some(incoming));
+            if !state.incoming.is_empty() {
+                std::mem::swap(&mut state.incoming, arrived);
+                return Poll::Ready(true);
             }
             if state.ended.is_some() {
-                return Poll::Ready(None);
+                return Poll::Ready(false);
             }
             state.acceptor = Some(cx.waker().clone());
             Poll::Pending

@@ -2,16 +2,17 @@
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body::Body as _;
+use http_body::{Body, Frame};
 use thiserror::Error;
 use tokio::time::timeout;
 
 use super::exchange::Exchange;
 use crate::h3::{Code, SendError};
-use crate::web::body::{Body, BoxError};
+use crate::web::body::BoxError;
 
 /// Least rate in bytes per second and request in progress at which a peer must read a connection so that
 /// responses waiting for others don't count as stalled; the same rate as required of senders of content.
@@ -41,16 +42,64 @@ impl ContentError {
     }
 }
 
-/// Sends `body` and the end of the stream. A message that can't be completed is reset.
-pub(super) async fn send(
+/// What a body has at once, to be sent together with the head of the message.
+#[derive(Default)]
+pub(super) struct Beginning {
+    /// The first piece, or what is left of it. Empty if it has to be waited for.
+    pub(super) data: Bytes,
+    /// The content ends with this piece.
+    pub(super) is_last: bool,
+    /// There was a piece.
+    begun: bool,
+    /// What the body has at once instead of a piece: its end, trailers, or an error.
+    other: Option<Option<Result<Frame<Bytes>, BoxError>>>,
+}
+
+impl Beginning {
+    /// Polls `body` once.
+    pub(super) async fn of<B>(mut body: Pin<&mut B>) -> Self
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>>,
+    {
+        let polled = std::future::poll_fn(|cx| Poll::Ready(body.as_mut().poll_frame(cx))).await;
+        let mut beginning = Self::default();
+        match polled {
+            Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                Ok(data) => {
+                    beginning.is_last = body.is_end_stream();
+                    beginning.begun = !data.is_empty();
+                    beginning.data = data;
+                }
+                Err(frame) => beginning.other = Some(Some(Ok(frame))),
+            },
+            Poll::Ready(Some(Err(error))) => beginning.other = Some(Some(Err(error.into()))),
+            Poll::Ready(None) => beginning.other = Some(None),
+            Poll::Pending => {}
+        }
+        beginning
+    }
+
+    /// True once the whole message was accepted with the head.
+    pub(super) fn is_sent(&self) -> bool {
+        self.is_last && self.data.is_empty()
+    }
+}
+
+/// Sends the rest of what began with `beginning`, and the end of the stream. A message that can't be completed is
+/// reset.
+pub(super) async fn send<B>(
     exchange: &Exchange,
-    body: Body,
+    beginning: Beginning,
+    body: Pin<&mut B>,
     time_limit: Option<Duration>,
-) -> Result<(), ContentError> {
+) -> Result<(), ContentError>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>>,
+{
     // If this future is dropped midway, the stream is reset, so that the peer does not treat the
     // message as complete.
     let mut unfinished = Unfinished(Some(exchange));
-    let sent = send_all(exchange, body, time_limit).await;
+    let sent = send_all(exchange, beginning, body, time_limit).await;
     unfinished.0 = None;
     if let Err(error) = &sent {
         exchange.reset(error.code());
@@ -58,12 +107,27 @@ pub(super) async fn send(
     sent
 }
 
-async fn send_all(
+async fn send_all<B>(
     exchange: &Exchange,
-    mut body: Body,
+    beginning: Beginning,
+    mut body: Pin<&mut B>,
     time_limit: Option<Duration>,
-) -> Result<(), ContentError> {
-    let mut begun = false;
+) -> Result<(), ContentError>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>>,
+{
+    let Beginning {
+        data,
+        is_last,
+        mut begun,
+        mut other,
+    } = beginning;
+    if !data.is_empty() {
+        write(exchange, data, is_last, time_limit).await?;
+        if is_last {
+            return Ok(());
+        }
+    }
     loop {
         if std::mem::replace(&mut begun, true) {
             // A piece that can't be sent yet would only take memory.
@@ -73,8 +137,14 @@ async fn send_all(
                 None => room.await?,
             }
         }
-        let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await
-        else {
+        let frame = match other.take() {
+            Some(frame) => frame,
+            None => {
+                let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await;
+                frame.map(|frame| frame.map_err(Into::into))
+            }
+        };
+        let Some(frame) = frame else {
             break;
         };
         let frame = frame.map_err(ContentError::Source)?;

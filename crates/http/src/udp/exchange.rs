@@ -131,9 +131,25 @@ impl Exchange {
             .with(|_, quic, state| state.engine.finish(quic, self.id))
     }
 
-    pub(super) fn respond(&self, head: &response::Parts, end: bool) -> Result<(), SendError> {
-        self.http3
-            .with(|now, quic, state| state.engine.respond(now, quic, self.id, head, end))
+    /// Sends a response's head, what of `data` the transport accepts, and the end if nothing remains and `last`.
+    pub(super) fn respond(
+        &self,
+        head: &response::Parts,
+        data: &mut Bytes,
+        last: bool,
+    ) -> Result<(), SendError> {
+        self.http3.with(|now, quic, state| {
+            let engine = &mut state.engine;
+            engine.respond(now, quic, self.id, head, last && data.is_empty())?;
+            if data.is_empty() {
+                return Ok(());
+            }
+            engine.write_data(quic, self.id, data)?;
+            if last && data.is_empty() {
+                engine.finish(quic, self.id)?;
+            }
+            Ok(())
+        })
     }
 
     /// Resets this end's message.

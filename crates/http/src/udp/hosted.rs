@@ -1,10 +1,11 @@
 //! The engine of one connection inside its worker, and the tasks that wait for it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use http::{request, response};
+use rustc_hash::FxHashMap;
 use swiftwater_net::Application;
 use swiftwater_net::quic;
 use swiftwater_units::{Instant, StreamId};
@@ -60,7 +61,7 @@ impl Held {
 /// State protected by the lock.
 pub(super) struct State {
     pub(super) engine: h3::Connection,
-    pub(super) held: BTreeMap<StreamId, Held>,
+    pub(super) held: FxHashMap<StreamId, Held>,
     /// Requests not yet accepted; as many as the transport permits streams.
     pub(super) incoming: VecDeque<Incoming>,
     pub(super) acceptor: Option<Waker>,
@@ -213,7 +214,7 @@ impl Hosted {
         Self {
             state: Mutex::new(State {
                 engine,
-                held: BTreeMap::new(),
+                held: FxHashMap::default(),
                 incoming: VecDeque::new(),
                 acceptor: None,
                 openers: Vec::new(),

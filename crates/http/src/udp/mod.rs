@@ -5,6 +5,7 @@
 //! call it directly, under the connection's lock. Content is read from and written to the transport
 //! only on demand, so flow control acts from the peer to the service and back.
 
+mod answer;
 mod body;
 mod client;
 pub mod connect;
@@ -15,6 +16,7 @@ mod date;
 mod exchange;
 mod hosted;
 mod idle;
+mod request_tasks;
 mod server;
 pub mod webtransport;
 

@@ -1,39 +1,27 @@
 //! HTTP/3 server for tower services.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use http::header::{CONTENT_LENGTH, DATE};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use http_body::Body as _;
 use swiftwater_net::Connection;
 use swiftwater_net::quic::ConnectionError;
 use thiserror::Error;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tower::ServiceExt;
 
-use super::body::RecvBody;
-use super::connect::HttpDatagrams;
+use super::ALPN_HTTP3;
+use super::answer::{Answering, answer};
 use super::connection::Http3;
 use super::exchange::Exchange;
-use super::hosted::Incoming;
 use super::idle::Idle;
-use super::webtransport::{Asked, SessionLimits, establish};
-use super::{ALPN_HTTP3, content, date};
-use crate::h3::{self, Code, ConnectProtocol, Fault};
-use crate::web::body::{Body, BoxError, text_response};
+use super::request_tasks::RequestTasks;
+use super::webtransport::SessionLimits;
+use crate::h3::{self, Code, Fault};
 use crate::web::connection_info::{ConnectionInfo, Transport};
-use crate::web::early_data::EarlyData;
-use crate::web::response_budget::{ConnectionBudget, PieceSize, ResponseBudget, busy};
+use crate::web::response_budget::ResponseBudget;
 use crate::web::service::WebService;
-use crate::web::timed_body::{Pace, TimedBody};
-use crate::web::upgrade::UpgradeRequest;
-
-/// Content length from which on a response is announced to the policies, bytes. Less leaves within a round trip or two
-/// whatever its paths.
-const ANNOUNCED: u64 = 65_536;
+use crate::web::timed_body::Pace;
 
 /// The ALPN name in the connection information of all requests.
 static ALPN: LazyLock<Arc<[u8]>> = LazyLock::new(|| Arc::from(ALPN_HTTP3));
@@ -176,32 +164,35 @@ impl H3Server {
         let _counted = Counted::new(&self.open);
         let engine = h3::Connection::server(self.config);
         let http3 = Http3::new(connection, engine, self.session_limits);
-        let mut requests = JoinSet::new();
+        let answering = Arc::new(Answering {
+            pace: self.pace,
+            send_timeout: self.send_timeout,
+            budget: self.budget.connection(),
+        });
+        let mut requests = RequestTasks::default();
+        let mut arrived = VecDeque::new();
         let mut draining = self.draining.clone();
         let mut drained = false;
         let mut idle = Idle::new(self.idle_timeout);
-        let budget = self.budget.connection();
         loop {
             tokio::select! {
-                incoming = http3.accept() => match incoming {
-                    Some(incoming) => {
-                        let exchange = Exchange::new(http3.clone(), incoming.id);
-                        let service = service.clone();
-                        let budget = budget.clone();
-                        requests.spawn(answer(self.clone(), budget, exchange, incoming, service));
+                more = http3.accept(&mut arrived) => {
+                    if !more {
+                        break;
                     }
-                    None => break,
-                },
+                    let info = connection_info(http3.quic());
+                    for incoming in arrived.drain(..) {
+                        let exchange = Exchange::new(http3.clone(), incoming.id);
+                        let (answering, service) = (Arc::clone(&answering), service.clone());
+                        requests.begin(answer(answering, exchange, incoming, info.clone(), service));
+                    }
+                    idle.restart();
+                }
                 _ = draining.wait_for(|draining| *draining), if !drained => {
                     drained = true;
                     http3.shutdown();
                 }
-                Some(ended) = requests.join_next() => {
-                    if ended.is_err_and(|error| error.is_panic()) {
-                        tracing::error!("a service panicked");
-                    }
-                    idle.restart();
-                }
+                () = requests.ended() => idle.restart(),
                 () = idle.over(), if requests.is_empty() => {
                     drained = true;
                     idle.end(&http3);
@@ -213,6 +204,17 @@ impl H3Server {
             Some(end) => conclude(end.reason, end.fault),
             None => Ok(()),
         }
+    }
+}
+
+/// What services learn of the connection of the requests that arrived.
+fn connection_info(connection: &Connection) -> ConnectionInfo {
+    ConnectionInfo {
+        peer: connection.remote_address(),
+        local: connection.local_address(),
+        protocol: Transport::Quic,
+        alpn: Some(Arc::clone(&ALPN)),
+        server_name: connection.server_name().map(Arc::from),
     }
 }
 
@@ -230,216 +232,6 @@ fn conclude(reason: ConnectionError, fault: Option<Fault>) -> Result<(), ServeEr
         Ok(())
     } else {
         Err(reason.into())
-    }
-}
-
-/// One request, from its head to the last byte of the response.
-async fn answer<S>(
-    server: H3Server,
-    budget: ConnectionBudget,
-    exchange: Exchange,
-    incoming: Incoming,
-    service: S,
-) where
-    S: WebService,
-{
-    let exchange = Arc::new(exchange);
-    // A service that panics, or a server that stops, leaves the request without a response.
-    let unanswered = Unanswered(Some(Arc::clone(&exchange)));
-    let is_head = incoming.head.method == Method::HEAD;
-    let (mut request, asked) = prepare(&server, &exchange, incoming);
-    let client = exchange.http3.quic().remote_address().ip();
-    let pieces = PieceSize::new();
-    request.extensions_mut().insert(pieces.clone());
-    let response = if budget.check(client).is_ok() {
-        tokio::select! {
-            response = serve_request(service, request) => response,
-            // The caller for this response is gone.
-            () = exchange.abandoned() => return,
-        }
-    } else {
-        drop(request);
-        busy()
-    };
-    let response = match budget.admit(client, response, pieces) {
-        Ok(response) => response.map(Body::new),
-        Err(_) => busy(),
-    };
-    let result = match asked {
-        Some(asked) if response.status().is_success() => {
-            accept(&server, &exchange, response, asked, unanswered).await
-        }
-        Some(refused) => {
-            drop(refused);
-            let result = respond(&server, &exchange, response, is_head, unanswered).await;
-            exchange.stop(Code::NO_ERROR);
-            result
-        }
-        None => respond(&server, &exchange, response, is_head, unanswered).await,
-    };
-    if let Err(error) = result {
-        tracing::debug!(%error, "a response was not completed");
-    }
-}
-
-/// The service's response, or 500 if it failed.
-async fn serve_request<S>(service: S, request: Request<Body>) -> Response<Body>
-where
-    S: WebService,
-{
-    service.oneshot(request).await.map_or_else(
-        |error| {
-            let error: BoxError = error.into();
-            tracing::error!(%error, "the service failed");
-            text_response(StatusCode::INTERNAL_SERVER_ERROR, "")
-        },
-        |response| response.map(Body::new),
-    )
-}
-
-/// The request as the service sees it, and the offer if it requests a WebTransport session.
-fn prepare(
-    server: &H3Server,
-    exchange: &Arc<Exchange>,
-    incoming: Incoming,
-) -> (Request<Body>, Option<Asked>) {
-    let Incoming {
-        mut head,
-        early,
-        end,
-        is_session,
-        ..
-    } = incoming;
-    let connection = exchange.http3.quic();
-    head.extensions.insert(ConnectionInfo {
-        peer: connection.remote_address(),
-        local: connection.local_address(),
-        protocol: Transport::Quic,
-        alpn: Some(Arc::clone(&ALPN)),
-        server_name: connection.server_name().map(Arc::from),
-    });
-    if early {
-        head.extensions.insert(EarlyData);
-    }
-    if is_session {
-        let (request, asked) = Asked::new(exchange, &head.headers);
-        head.extensions.insert(request);
-        return (Request::from_parts(*head, Body::empty()), Some(asked));
-    }
-    let content = (!end).then(|| {
-        let exchange = Some(Arc::clone(exchange));
-        RecvBody::new(exchange, &head.headers, Code::NO_ERROR)
-    });
-    if head.method == Method::CONNECT {
-        let protocol = head.extensions.get::<ConnectProtocol>();
-        let protocol = protocol.map(ConnectProtocol::as_str);
-        let incoming = content.map_or_else(Body::empty, Body::new);
-        let asked = UpgradeRequest::connect(protocol, incoming);
-        head.extensions.insert(asked);
-        if head.extensions.get::<ConnectProtocol>().is_some() {
-            let datagrams = HttpDatagrams::new(exchange.http3.clone(), exchange.id);
-            head.extensions.insert(datagrams);
-        }
-        return (Request::from_parts(*head, Body::empty()), None);
-    }
-    let body = content.map_or_else(Body::empty, |content| {
-        Body::new(TimedBody::new(content, server.pace))
-    });
-    (Request::from_parts(*head, body), None)
-}
-
-/// The service accepts the WebTransport session.
-async fn accept(
-    server: &H3Server,
-    exchange: &Exchange,
-    response: Response<Body>,
-    asked: Asked,
-    mut unanswered: Unanswered,
-) -> Result<(), BoxError> {
-    let (mut head, _) = response.into_parts();
-    add_date(&mut head.headers);
-    let begun = || unanswered.0 = None;
-    establish(exchange, asked, head, server.send_timeout, begun).await?;
-    Ok(())
-}
-
-async fn respond(
-    server: &H3Server,
-    exchange: &Exchange,
-    response: Response<Body>,
-    is_head: bool,
-    mut unanswered: Unanswered,
-) -> Result<(), BoxError> {
-    let (mut head, body) = response.into_parts();
-    complete(&mut head.headers, head.status, &body, is_head);
-    let end = is_head || is_bare(head.status) || body.is_end_stream();
-    if !end {
-        announce(exchange, &head.headers);
-    }
-    let begun = exchange.respond(&head, end);
-    if let Err(h3::SendError::Head(error)) = &begun {
-        tracing::error!(%error, "the service's response can't be sent");
-        let mut plain = Response::new(()).into_parts().0;
-        plain.status = StatusCode::INTERNAL_SERVER_ERROR;
-        exchange.respond(&plain, true)?;
-        unanswered.0 = None;
-        return Ok(());
-    }
-    begun?;
-    unanswered.0 = None;
-    if !end {
-        content::send(exchange, body, Some(server.send_timeout)).await?;
-    }
-    Ok(())
-}
-
-/// Tells the policies of the connection how large the response is: Chorus' scheduler divides it among paths.
-fn announce(exchange: &Exchange, headers: &HeaderMap) {
-    let length = headers.get(CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-    if let Some(length) = length.filter(|length| *length >= ANNOUNCED) {
-        exchange.http3.quic().announce_response(exchange.id, length);
-    }
-}
-
-/// Responses that never have content (RFC 9110, section 6.4.1).
-fn is_bare(status: StatusCode) -> bool {
-    matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
-}
-
-/// Adds the fields that servers generate: the date, and the length if it is known.
-fn complete<B: http_body::Body>(
-    headers: &mut HeaderMap,
-    status: StatusCode,
-    body: &B,
-    is_head: bool,
-) {
-    add_date(headers);
-    if let Some(length) = body.size_hint().exact()
-        && !headers.contains_key(CONTENT_LENGTH)
-        && !is_bare(status)
-        && (length > 0 || !is_head)
-    {
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
-    }
-}
-
-fn add_date(headers: &mut HeaderMap) {
-    if !headers.contains_key(DATE)
-        && let Some(date) = date::date()
-    {
-        headers.insert(DATE, date);
-    }
-}
-
-/// A request without a response so far.
-struct Unanswered(Option<Arc<Exchange>>);
-
-impl Drop for Unanswered {
-    fn drop(&mut self) {
-        if let Some(exchange) = &self.0 {
-            exchange.cancel(Code::INTERNAL_ERROR);
-        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! The body type of services whose messages come from more than one source, and short plain-text
 //! responses.
 
+use std::any::Any;
 use std::error::Error;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 use http_body::{Frame, SizeHint};
@@ -17,26 +19,50 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A body of erased type: servers pass it to services, and services may answer with it.
 #[derive(Debug)]
-pub struct Body(UnsyncBoxBody<Bytes, BoxError>);
+pub struct Body(Content);
+
+#[derive(Debug)]
+enum Content {
+    /// In memory; `None` once it was returned, or if there is none.
+    Whole(Option<Bytes>),
+    Other(UnsyncBoxBody<Bytes, BoxError>),
+}
 
 impl Body {
-    /// `body` with its type and error type erased.
+    /// `body` with its type and error type erased. Allocates, except for a `Body`, `Full<Bytes>` and
+    /// `Empty<Bytes>`.
     pub fn new<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self(body.map_err(Into::into).boxed_unsync())
+        let mut body = Some(body);
+        let any: &mut dyn Any = &mut body;
+        if let Some(body) = any.downcast_mut::<Option<Self>>().and_then(Option::take) {
+            return body;
+        }
+        if let Some(Some(full)) = any.downcast_mut::<Option<Full<Bytes>>>() {
+            let frame = full.frame().now_or_never().flatten();
+            let data = frame.and_then(|frame| frame.ok()?.into_data().ok());
+            return Self(Content::Whole(data));
+        }
+        if any.is::<Option<Empty<Bytes>>>() {
+            return Self::empty();
+        }
+        body.map_or_else(Self::empty, |body| {
+            Self(Content::Other(body.map_err(Into::into).boxed_unsync()))
+        })
     }
 
     /// A body without content.
-    pub fn empty() -> Self {
-        Self::new(Empty::new())
+    pub const fn empty() -> Self {
+        Self(Content::Whole(None))
     }
 
     /// A body that is already in memory.
     pub fn full(content: impl Into<Bytes>) -> Self {
-        Self::new(Full::new(content.into()))
+        let content = content.into();
+        Self(Content::Whole((!content.is_empty()).then_some(content)))
     }
 }
 
@@ -84,15 +110,26 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.0).poll_frame(cx)
+        match &mut self.0 {
+            Content::Whole(data) => Poll::Ready(data.take().map(|data| Ok(Frame::data(data)))),
+            Content::Other(body) => Pin::new(body).poll_frame(cx),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_end_stream()
+        match &self.0 {
+            Content::Whole(data) => data.is_none(),
+            Content::Other(body) => body.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.size_hint()
+        match &self.0 {
+            Content::Whole(data) => {
+                SizeHint::with_exact(data.as_ref().map_or(0, |data| data.len() as u64))
+            }
+            Content::Other(body) => body.size_hint(),
+        }
     }
 }
 

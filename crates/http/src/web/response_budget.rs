@@ -96,7 +96,7 @@ impl ConnectionBudget {
     /// Whether `client` may have another response. Call it before the service: a request refused then
     /// has had no effect. [`busy`] is the response.
     pub fn check(&self, client: IpAddr) -> Result<(), ShareError> {
-        self.limit.try_acquire(client, FLOOR).map(drop)
+        self.limit.check(client, FLOOR)
     }
 
     /// Charges `client` for `response` until its content is dropped; refused if the budget or the

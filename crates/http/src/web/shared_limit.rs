@@ -32,6 +32,11 @@ impl SharedLimit {
         })
     }
 
+    /// Whether [`SharedLimit::try_acquire`] would succeed now.
+    pub fn check(&self, client: IpAddr, places: usize) -> Result<(), ShareError> {
+        self.lock().check(client, places)
+    }
+
     /// Units in use.
     pub fn held(&self) -> usize {
         self.lock().held()
@@ -62,6 +67,9 @@ impl SharedPermit {
 
     /// Takes more units or returns some, so that `places` are held. On an error nothing changes.
     pub fn resize(&mut self, places: usize) -> Result<(), ShareError> {
+        if places == self.places {
+            return Ok(());
+        }
         let mut shares = self.limit.lock();
         if places > self.places {
             shares.acquire(self.client, places - self.places)?;

@@ -11,7 +11,9 @@ use crate::h3::config::Config;
 use crate::h3::error::{Fault, HeadError};
 use crate::h3::fields::section_size;
 use crate::h3::settings::Settings;
-use crate::qpack::{Decoded, Decoder, DecoderConfig, Encoder, EncoderConfig, Field, QpackError};
+use crate::qpack::{
+    Decoded, Decoder, DecoderConfig, Encoder, EncoderConfig, FieldLine, QpackError,
+};
 
 /// Both directions of field compression.
 #[derive(Debug)]
@@ -58,7 +60,11 @@ impl Compression {
     }
 
     /// Encodes the field section of a message on stream `id`.
-    pub(super) fn encode(&mut self, id: StreamId, fields: &[Field]) -> Result<Vec<u8>, HeadError> {
+    pub(super) fn encode(
+        &mut self,
+        id: StreamId,
+        fields: &[FieldLine<'_>],
+    ) -> Result<Vec<u8>, HeadError> {
         self.check_size(fields)?;
         let mut section = Vec::with_capacity(128);
         self.encoder.encode(id.get(), fields, &mut section);
@@ -66,7 +72,7 @@ impl Compression {
     }
 
     /// Fails if the section exceeds the peer's limit (RFC 9114, section 4.2.2).
-    pub(super) fn check_size(&self, fields: &[Field]) -> Result<(), HeadError> {
+    pub(super) fn check_size(&self, fields: &[FieldLine<'_>]) -> Result<(), HeadError> {
         let size = section_size(fields);
         match self.peer_max_section {
             Some(max) if size > max => Err(HeadError::TooLarge { size, max }),

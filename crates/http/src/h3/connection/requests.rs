@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::Method;
+use rustc_hash::FxHashMap;
 use swiftwater_units::{Instant, Side, StreamId};
 
 use crate::h3::priority::Priority;
@@ -70,7 +71,8 @@ impl Request {
 /// All requests, and the deadlines of incomplete heads.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    open: BTreeMap<StreamId, Request>,
+    /// Few at a time, as many as the limit of streams; nothing depends on their order here.
+    open: FxHashMap<StreamId, Request>,
     /// Deadlines of the heads of requests. Requests come in the order of their identifiers, so the
     /// first entry is the one that is due first.
     awaited: BTreeMap<StreamId, Instant>,
@@ -118,9 +120,16 @@ impl Requests {
         });
     }
 
-    /// The requests from stream `id` on.
+    /// The requests from stream `id` on, in order.
     pub(super) fn from(&self, id: StreamId) -> Vec<StreamId> {
-        self.open.range(id..).map(|(&id, _)| id).collect()
+        let mut ids: Vec<_> = self
+            .open
+            .keys()
+            .copied()
+            .filter(|&open| open >= id)
+            .collect();
+        ids.sort_unstable();
+        ids
     }
 
     pub(super) fn await_head(&mut self, id: StreamId, until: Instant) {

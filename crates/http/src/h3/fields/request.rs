@@ -1,5 +1,7 @@
 //! Requests (RFC 9114, section 4.3.1; CONNECT: section 4.4; extended CONNECT: RFC 9220).
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
@@ -9,7 +11,7 @@ use super::ConnectProtocol;
 use super::receive::{Lines, content_length, put_once};
 use super::send::{pseudo, push_headers};
 use crate::h3::error::{Fault, HeadError};
-use crate::qpack::Field;
+use crate::qpack::{Field, FieldLine};
 
 /// The pseudo-headers of a request.
 #[derive(Debug, Default)]
@@ -44,7 +46,7 @@ pub(crate) fn request_from_fields(
     fields: Vec<Field>,
 ) -> Result<(request::Parts, Option<u64>), Fault> {
     let mut pseudo = Pseudo::default();
-    let mut lines = Lines::with_capacity(fields.len());
+    let mut lines = Lines::with_capacity(fields.len().saturating_sub(4));
     let mut regular = false;
     for field in fields {
         if field.name.first() != Some(&b':') {
@@ -164,62 +166,53 @@ fn absolute(
 
 /// The field lines of a request. `:authority` is the Host field's value if there is one, else the
 /// URI's authority; `:scheme` is https if the URI has none.
-pub(crate) fn request_to_fields(head: &request::Parts) -> Result<Vec<Field>, HeadError> {
+pub(crate) fn request_to_fields(head: &request::Parts) -> Result<Vec<FieldLine<'_>>, HeadError> {
     let protocol = head.extensions.get::<ConnectProtocol>();
     if protocol.is_some() && head.method != Method::CONNECT {
         return Err(HeadError::ProtocolWithoutConnect);
     }
     let mut fields = Vec::with_capacity(head.headers.len() + 5);
-    fields.push(pseudo(":method", method_to_send(&head.method)));
+    fields.push(pseudo(":method", head.method.as_str().as_bytes()));
     let authority = authority_to_send(head)?;
     if head.method != Method::CONNECT || protocol.is_some() {
-        let scheme = match head.uri.scheme_str() {
-            None | Some("https") => Bytes::from_static(b"https"),
-            Some(other) => Bytes::copy_from_slice(other.as_bytes()),
-        };
-        fields.push(pseudo(":scheme", scheme));
+        let scheme = head.uri.scheme_str().unwrap_or("https");
+        fields.push(pseudo(":scheme", scheme.as_bytes()));
         fields.push(pseudo(":authority", authority));
-        fields.push(pseudo(":path", path_to_send(head)));
+        fields.push(FieldLine {
+            value: path_to_send(head),
+            ..pseudo(":path", b"")
+        });
     } else {
         fields.push(pseudo(":authority", authority));
     }
     if let Some(protocol) = protocol {
-        let value = Bytes::copy_from_slice(protocol.as_str().as_bytes());
-        fields.push(pseudo(":protocol", value));
+        fields.push(pseudo(":protocol", protocol.as_str().as_bytes()));
     }
     push_headers(&mut fields, &head.headers);
     fields.retain(|field| *field.name != *b"host");
     Ok(fields)
 }
 
-fn method_to_send(method: &Method) -> Bytes {
-    match *method {
-        Method::GET => Bytes::from_static(b"GET"),
-        Method::POST => Bytes::from_static(b"POST"),
-        ref other => Bytes::copy_from_slice(other.as_str().as_bytes()),
-    }
-}
-
-fn authority_to_send(head: &request::Parts) -> Result<Bytes, HeadError> {
+fn authority_to_send(head: &request::Parts) -> Result<&[u8], HeadError> {
     if let Some(host) = head.headers.get(header::HOST) {
-        let host = Bytes::copy_from_slice(host.as_bytes());
-        let valid = Authority::from_maybe_shared(host.clone())
-            .is_ok_and(|authority| !authority.as_str().contains('@'));
+        let host = host.as_bytes();
+        let valid =
+            Authority::try_from(host).is_ok_and(|authority| !authority.as_str().contains('@'));
         return valid.then_some(host).ok_or(HeadError::InvalidHost);
     }
     let authority = head.uri.authority().ok_or(HeadError::NoAuthority)?;
     // User information is never sent (RFC 9114, section 4.3.1).
     let text = authority.as_str();
     let text = text.rsplit_once('@').map_or(text, |(_, host)| host);
-    Ok(Bytes::copy_from_slice(text.as_bytes()))
+    Ok(text.as_bytes())
 }
 
-fn path_to_send(head: &request::Parts) -> Bytes {
+fn path_to_send(head: &request::Parts) -> Cow<'_, [u8]> {
     let path = head.uri.path_and_query().map_or("", PathAndQuery::as_str);
     match path {
-        "" if head.method == Method::OPTIONS => Bytes::from_static(b"*"),
-        "" => Bytes::from_static(b"/"),
-        path if path.starts_with('?') => [b"/", path.as_bytes()].concat().into(),
-        path => Bytes::copy_from_slice(path.as_bytes()),
+        "" if head.method == Method::OPTIONS => Cow::Borrowed(b"*"),
+        "" => Cow::Borrowed(b"/"),
+        path if path.starts_with('?') => Cow::Owned([b"/", path.as_bytes()].concat()),
+        path => Cow::Borrowed(path.as_bytes()),
     }
 }

@@ -1,12 +1,11 @@
 //! Responses (RFC 9114, section 4.3.2).
 
-use bytes::Bytes;
 use http::{Method, Response, StatusCode, Version, response};
 
 use super::receive::{Lines, content_length, put_once};
 use super::send::{pseudo, push_headers};
 use crate::h3::error::{Fault, HeadError};
-use crate::qpack::Field;
+use crate::qpack::{Field, FieldLine};
 
 /// The response of a field section, and its Content-Length. `method` is the request's: responses to
 /// some methods have a Content-Length and no content (RFC 9110, section 8.6).
@@ -15,7 +14,7 @@ pub(crate) fn response_from_fields(
     method: &Method,
 ) -> Result<(response::Parts, Option<u64>), Fault> {
     let mut status = None;
-    let mut lines = Lines::with_capacity(fields.len());
+    let mut lines = Lines::with_capacity(fields.len().saturating_sub(1));
     let mut regular = false;
     for field in fields {
         if field.name.first() != Some(&b':') {
@@ -53,13 +52,12 @@ pub(crate) fn response_from_fields(
 }
 
 /// The field lines of a response.
-pub(crate) fn response_to_fields(head: &response::Parts) -> Result<Vec<Field>, HeadError> {
+pub(crate) fn response_to_fields(head: &response::Parts) -> Result<Vec<FieldLine<'_>>, HeadError> {
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(HeadError::SwitchingProtocols);
     }
     let mut fields = Vec::with_capacity(head.headers.len() + 1);
-    let status = Bytes::copy_from_slice(head.status.as_str().as_bytes());
-    fields.push(pseudo(":status", status));
+    fields.push(pseudo(":status", head.status.as_str().as_bytes()));
     push_headers(&mut fields, &head.headers);
     Ok(fields)
 }

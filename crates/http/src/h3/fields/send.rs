@@ -1,10 +1,11 @@
 //! Encoding of field lines, common to messages of all kinds.
 
-use bytes::Bytes;
+use std::borrow::Cow;
+
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::receive::is_connection_specific;
-use crate::qpack::Field;
+use crate::qpack::FieldLine;
 
 /// Size of each field in addition to its bytes (RFC 9114, section 4.2.2).
 const FIELD_OVERHEAD: u64 = 32;
@@ -14,23 +15,24 @@ const FIELD_OVERHEAD: u64 = 32;
 const SHORT_COOKIE: usize = 20;
 
 /// The size of a field section as defined for its limits.
-pub(crate) fn section_size(fields: &[Field]) -> u64 {
-    let size = |field: &Field| (field.name.len() + field.value.len()) as u64 + FIELD_OVERHEAD;
+pub(crate) fn section_size(fields: &[FieldLine<'_>]) -> u64 {
+    let size =
+        |field: &FieldLine<'_>| (field.name.len() + field.value.len()) as u64 + FIELD_OVERHEAD;
     fields.iter().map(size).sum()
 }
 
 /// A pseudo-header.
-pub(super) fn pseudo(name: &'static str, value: Bytes) -> Field {
-    Field {
-        name: Bytes::from_static(name.as_bytes()),
-        value,
+pub(super) fn pseudo<'a>(name: &'static str, value: &'a [u8]) -> FieldLine<'a> {
+    FieldLine {
+        name: name.as_bytes(),
+        value: Cow::Borrowed(value),
         sensitive: false,
     }
 }
 
 /// Appends all header fields except those that HTTP/3 forbids: a message received over HTTP/1 can
 /// be forwarded unchanged (RFC 9114, section 4.2).
-pub(super) fn push_headers(fields: &mut Vec<Field>, headers: &HeaderMap) {
+pub(super) fn push_headers<'a>(fields: &mut Vec<FieldLine<'a>>, headers: &'a HeaderMap) {
     let nominated = nominated(headers);
     let any_sensitive = headers.values().any(HeaderValue::is_sensitive);
     for (name, value) in headers {
@@ -45,13 +47,13 @@ pub(super) fn push_headers(fields: &mut Vec<Field>, headers: &HeaderMap) {
             if !asks_for_trailers(value) {
                 continue;
             }
-            Bytes::from_static(b"trailers")
+            &b"trailers"[..]
         } else {
-            Bytes::copy_from_slice(value.as_bytes())
+            value.as_bytes()
         };
-        fields.push(Field {
-            name: name_bytes(name),
-            value,
+        fields.push(FieldLine {
+            name: name.as_str().as_bytes(),
+            value: Cow::Borrowed(value),
             sensitive: is_sensitive(name)
                 || any_sensitive && headers_value_sensitive(headers, name),
         });
@@ -84,26 +86,22 @@ fn asks_for_trailers(value: &HeaderValue) -> bool {
 }
 
 /// One line for each cookie: most of them recur from request to request (RFC 9114, section 4.2.1).
-fn push_crumbs(fields: &mut Vec<Field>, value: &HeaderValue) {
+fn push_crumbs<'a>(fields: &mut Vec<FieldLine<'a>>, value: &'a HeaderValue) {
     for crumb in value.as_bytes().split(|&byte| byte == b';') {
         let crumb = crumb.trim_ascii();
         if crumb.is_empty() {
             continue;
         }
-        fields.push(Field {
-            name: Bytes::from_static(b"cookie"),
-            value: Bytes::copy_from_slice(crumb),
+        fields.push(FieldLine {
+            name: b"cookie",
+            value: Cow::Borrowed(crumb),
             sensitive: value.is_sensitive() || crumb.len() < SHORT_COOKIE,
         });
     }
 }
 
-fn name_bytes(name: &HeaderName) -> Bytes {
-    Bytes::copy_from_slice(name.as_str().as_bytes())
-}
-
 /// The field lines of a trailer section.
-pub(crate) fn trailers_to_fields(trailers: &HeaderMap) -> Vec<Field> {
+pub(crate) fn trailers_to_fields(trailers: &HeaderMap) -> Vec<FieldLine<'_>> {
     let mut fields = Vec::with_capacity(trailers.len());
     push_headers(&mut fields, trailers);
     fields

@@ -39,7 +39,8 @@ impl<'a> Work<'a> {
         lines: &Bytes,
         scratch: &mut Vec<u8>,
     ) -> Result<Decoded, QpackFault> {
-        let mut fields = Vec::new();
+        // Most messages have fewer.
+        let mut fields = Vec::with_capacity(16);
         let mut reader = Reader::new(lines);
         while !reader.is_empty() {
             if fields.len() == self.config.max_fields {

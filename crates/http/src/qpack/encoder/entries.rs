@@ -5,10 +5,11 @@
 //! the same fields give the same bytes in every run. If two fields have the same hash, the older is no
 //! longer found, which only costs bytes.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::hash::BuildHasher;
 
-use crate::qpack::field::Field;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::qpack::field::FieldLine;
 use crate::qpack::table::{Entry, Table};
 
 /// Draining part of a full table: the oldest entries, one part in so many of the capacity, get no new
@@ -28,10 +29,9 @@ pub(super) struct Hashes {
 
 impl Hashes {
     pub(super) fn of(name: &[u8], value: &[u8]) -> Self {
-        let hasher = BuildHasherDefault::<DefaultHasher>::default();
         Self {
-            name: hasher.hash_one(name),
-            field: hasher.hash_one((name, value)),
+            name: FxBuildHasher.hash_one(name),
+            field: FxBuildHasher.hash_one((name, value)),
         }
     }
 }
@@ -50,8 +50,8 @@ struct Note {
 pub(super) struct Entries {
     table: Table<Note>,
     /// Newest entry by hash of name and value, and by hash of the name.
-    by_field: HashMap<u64, u64>,
-    by_name: HashMap<u64, u64>,
+    by_field: FxHashMap<u64, u64>,
+    by_name: FxHashMap<u64, u64>,
     /// Insertions that the peer has acknowledged: the Known Received Count.
     known: u64,
     /// The oldest entry that may be referred to, and the bytes of those before it.
@@ -63,8 +63,8 @@ impl Default for Entries {
     fn default() -> Self {
         Self {
             table: Table::new(),
-            by_field: HashMap::new(),
-            by_name: HashMap::new(),
+            by_field: FxHashMap::default(),
+            by_name: FxHashMap::default(),
             known: 0,
             draining_end: 0,
             draining_size: 0,
@@ -100,10 +100,10 @@ impl Entries {
     }
 
     /// The newest entry with the field's name and value.
-    pub(super) fn find(&self, field: &Field, hashes: Hashes) -> Option<u64> {
+    pub(super) fn find(&self, field: &FieldLine<'_>, hashes: Hashes) -> Option<u64> {
         let &absolute = self.by_field.get(&hashes.field)?;
         let entry = self.table.get(absolute)?;
-        (entry.name == field.name && entry.value == field.value).then_some(absolute)
+        (*entry.name == *field.name && *entry.value == *field.value).then_some(absolute)
     }
 
     /// The newest entry with this name.
@@ -183,9 +183,9 @@ impl Entries {
     }
 
     /// Adds the newest entry; the caller has made room. Returns its absolute index.
-    pub(super) fn push(&mut self, field: &Field, hashes: Hashes) -> u64 {
+    pub(super) fn push(&mut self, field: &FieldLine<'_>, hashes: Hashes) -> u64 {
         let absolute = self.table.push(Entry {
-            name: own(&field.name),
+            name: own(field.name),
             value: own(&field.value),
             note: Note {
                 hashes,
@@ -214,12 +214,11 @@ impl Entries {
     }
 }
 
-/// A copy with its own memory: a field may be a slice of a large buffer.
-fn own(bytes: &bytes::Bytes) -> bytes::Bytes {
+fn own(bytes: &[u8]) -> bytes::Bytes {
     bytes::Bytes::copy_from_slice(bytes)
 }
 
-fn discard(map: &mut HashMap<u64, u64>, hash: u64, absolute: u64) {
+fn discard(map: &mut FxHashMap<u64, u64>, hash: u64, absolute: u64) {
     if map.get(&hash) == Some(&absolute) {
         map.remove(&hash);
     }

@@ -12,7 +12,7 @@
 //!
 //! Sensitive fields are excluded before.
 
-use crate::qpack::field::Field;
+use crate::qpack::field::FieldLine;
 
 /// Capacity of the history of fields, by a part of their hash. A power of two.
 const REMEMBERED: usize = 256;
@@ -71,6 +71,11 @@ impl Policy {
 
 /// Whether a field without an entry should be inserted. `seen`: it is in the history. `unused`: the newest
 /// entry of its name was never used again.
-pub(super) fn worth_inserting(field: &Field, capacity: u64, seen: bool, unused: bool) -> bool {
-    field.size() <= capacity / 2 && (seen || !(unused || varies(&field.name)))
+pub(super) fn worth_inserting(
+    field: &FieldLine<'_>,
+    capacity: u64,
+    seen: bool,
+    unused: bool,
+) -> bool {
+    field.size() <= capacity / 2 && (seen || !(unused || varies(field.name)))
 }

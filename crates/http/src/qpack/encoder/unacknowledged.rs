@@ -1,6 +1,9 @@
 //! Sections that refer to the dynamic table and are not acknowledged (RFC 9204, sections 2.1.2 and 2.2.2).
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
+
+use rustc_hash::FxHashMap;
 
 /// Record of an unacknowledged section.
 #[derive(Debug)]
@@ -11,9 +14,16 @@ pub(super) struct Section {
     pub(super) references: Vec<u64>,
 }
 
+/// The unacknowledged sections of a stream. Most have one: a head without trailers.
+#[derive(Debug)]
+struct Sections {
+    first: Section,
+    later: VecDeque<Section>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Unacknowledged {
-    streams: BTreeMap<u64, VecDeque<Section>>,
+    streams: FxHashMap<u64, Sections>,
     references: usize,
     /// Streams that may be blocked at the peer, with the insert count that unblocks each.
     at_risk: BTreeMap<u64, u64>,
@@ -42,16 +52,27 @@ impl Unacknowledged {
             let required = self.at_risk.entry(stream).or_default();
             *required = section.required.max(*required);
         }
-        self.streams.entry(stream).or_default().push_back(section);
+        match self.streams.entry(stream) {
+            Entry::Occupied(mut sections) => sections.get_mut().later.push_back(section),
+            Entry::Vacant(vacant) => {
+                let later = VecDeque::new();
+                vacant.insert(Sections {
+                    first: section,
+                    later,
+                });
+            }
+        }
     }
 
     /// Removes the earliest section of a stream.
     pub(super) fn acknowledge(&mut self, stream: u64) -> Option<Section> {
-        let sections = self.streams.get_mut(&stream)?;
-        let section = sections.pop_front()?;
-        if sections.is_empty() {
-            self.streams.remove(&stream);
-        }
+        let Entry::Occupied(mut sections) = self.streams.entry(stream) else {
+            return None;
+        };
+        let section = match sections.get_mut().later.pop_front() {
+            Some(next) => std::mem::replace(&mut sections.get_mut().first, next),
+            None => sections.remove().first,
+        };
         self.references -= section.references.len();
         Some(section)
     }
@@ -59,7 +80,11 @@ impl Unacknowledged {
     /// Removes all sections of a stream.
     pub(super) fn remove(&mut self, stream: u64) -> VecDeque<Section> {
         self.at_risk.remove(&stream);
-        let sections = self.streams.remove(&stream).unwrap_or_default();
+        let Some(Sections { first, mut later }) = self.streams.remove(&stream) else {
+            return VecDeque::new();
+        };
+        later.push_front(first);
+        let sections = later;
         self.references -= sections.iter().map(|s| s.references.len()).sum::<usize>();
         sections
     }

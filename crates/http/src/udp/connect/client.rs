@@ -42,7 +42,7 @@ impl SendRequest {
         mut head: http::request::Parts,
     ) -> Result<PendingConnect, RequestError> {
         head.method = Method::CONNECT;
-        let begun = self.begin_with(&head, false, |state, id| state.flows.begin(id));
+        let begun = self.begin_with(&head, false, |_, state, id| state.flows.begin(id));
         let id = begun.await?;
         let exchange = Arc::new(Exchange::new(self.http3.clone(), id));
         Ok(PendingConnect {

@@ -37,7 +37,7 @@ impl SendRequest {
         }
         self.settings_came().await?;
         let id = self
-            .begin_with(&head, false, |state, id| state.sessions.begin(id))
+            .begin_with(&head, false, |_, state, id| state.sessions.begin(id))
             .await?;
         let exchange = Arc::new(Exchange::new(self.http3.clone(), id));
         let cancelled = Cancelled(Some(Arc::clone(&exchange)));

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, response};
 use tokio::sync::oneshot;
 
@@ -117,7 +118,7 @@ pub(in crate::udp) async fn establish(
         let chosen = HeaderValue::from_static("draft02");
         head.headers.insert(DRAFT, chosen);
     }
-    exchange.respond(&head, false)?;
+    exchange.respond(&head, &mut Bytes::new(), false)?;
     begun();
     // If it is not taken, it is closed when the handle is dropped.
     let _ = asked.session.send(asked.undecided.accept(exchange));
