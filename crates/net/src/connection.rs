@@ -146,6 +146,12 @@ impl Connection {
         result
     }
 
+    /// Reads from the connection itself. The worker is not woken. `look` runs under the connection's lock, as the
+    /// argument of [`Connection::with_core`] does.
+    pub fn inspect<R>(&self, look: impl FnOnce(&Core) -> R) -> R {
+        look(&self.handle.lock().connection)
+    }
+
     /// Sends a PING when nothing was sent or received for `interval`; `None`, as at first, leaves that to
     /// the configuration ([`keep_alive_interval`](swiftwater_quic::TransportConfig::keep_alive_interval)).
     ///

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use swiftwater_net::quic::Connection;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -87,7 +88,11 @@ impl Measurements {
     }
 
     pub(super) fn note(&self, change: impl FnOnce(&mut Snapshot)) {
-        self.now.send_modify(change);
+        // Only the end is waited for.
+        self.now.send_if_modified(|snapshot| {
+            change(snapshot);
+            snapshot.end.is_some()
+        });
     }
 
     /// Records that the head of the request is sent, and returns when, counted from the start; `early` if it
@@ -214,22 +219,21 @@ impl QuicShare {
     }
 
     fn measure(&self) -> (Option<Duration>, StreamBytes) {
-        let (sent, again) = counters(&self.sender);
-        let bytes = StreamBytes {
-            sent: sent.saturating_sub(self.sent),
-            retransmitted: again.saturating_sub(self.again),
-        };
-        // Of several paths, the one that answers soonest.
-        let paths = self.sender.stats().paths.into_iter();
-        let measured = paths.filter(|path| !path.min_rtt.is_zero());
-        (measured.map(|path| path.smoothed_rtt).min(), bytes)
+        self.sender.connection().inspect(|quic| {
+            let (sent, again) = quic.stream_bytes_sent();
+            let bytes = StreamBytes {
+                sent: sent.get().saturating_sub(self.sent),
+                retransmitted: again.get().saturating_sub(self.again),
+            };
+            // Of several paths, the one that answers soonest.
+            let paths = quic.open_paths();
+            let rtt = paths.filter_map(|path| quic.smoothed_rtt(path)).min();
+            (rtt, bytes)
+        })
     }
 }
 
 fn counters(sender: &SendRequest) -> (u64, u64) {
-    let stats = sender.stats();
-    (
-        stats.stream_bytes_sent.get(),
-        stats.stream_bytes_retransmitted.get(),
-    )
+    let (sent, again) = sender.connection().inspect(Connection::stream_bytes_sent);
+    (sent.get(), again.get())
 }

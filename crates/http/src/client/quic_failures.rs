@@ -93,14 +93,15 @@ pub struct KnownFailure {
 #[derive(Debug, Default)]
 pub(super) struct QuicFailures {
     back_off: BackOff,
-    pairs: HashMap<(Network, Origin), FailureRecord>,
+    /// By origin, so that requests to origins without failures need not know the network.
+    origins: HashMap<Origin, HashMap<Network, FailureRecord>>,
 }
 
 impl QuicFailures {
     pub(super) fn new(back_off: BackOff) -> Self {
         Self {
             back_off,
-            pairs: HashMap::new(),
+            origins: HashMap::new(),
         }
     }
 
@@ -119,17 +120,18 @@ impl QuicFailures {
                 failures: failure.failures,
                 until: now + left.min(self.back_off.longest),
             };
-            self.pairs.insert((failure.network, failure.origin), past);
+            let networks = self.origins.entry(failure.origin).or_default();
+            networks.insert(failure.network, past);
         }
     }
 
     /// Exports the record.
     pub(super) fn export(&self, now: Instant, clock: SystemTime) -> Vec<KnownFailure> {
-        let known = self.pairs.iter().map(|((network, origin), past)| {
+        let known = self.pairs().map(|(origin, network, past)| {
             let left = past.until.saturating_duration_since(now);
             let ago = now.saturating_duration_since(past.until);
             KnownFailure {
-                network: *network,
+                network,
                 origin: origin.clone(),
                 failures: past.failures,
                 until: (clock + left).checked_sub(ago).unwrap_or(clock),
@@ -140,20 +142,34 @@ impl QuicFailures {
         known
     }
 
+    fn pairs(&self) -> impl Iterator<Item = (&Origin, Network, &FailureRecord)> {
+        self.origins.iter().flat_map(|(origin, networks)| {
+            let pairs = networks.iter();
+            pairs.map(move |(network, past)| (origin, *network, past))
+        })
+    }
+
+    /// True if QUIC to `origin` failed in some network.
+    pub(super) fn knows(&self, origin: &Origin) -> bool {
+        self.origins.contains_key(origin)
+    }
+
     /// True while QUIC to `origin` is not to be attempted in `network`.
     pub(super) fn is_broken(&self, network: Network, origin: &Origin, now: Instant) -> bool {
-        let past = self.pairs.get(&(network, origin.clone()));
+        let networks = self.origins.get(origin);
+        let past = networks.and_then(|networks| networks.get(&network));
         past.is_some_and(|past| now < past.until)
     }
 
     /// Records that QUIC failed where TCP worked. Each consecutive failure doubles the pause.
     pub(super) fn failed(&mut self, network: Network, origin: &Origin, now: Instant) {
-        let key = (network, origin.clone());
-        let failures = self.pairs.get(&key).map_or(0, |past| past.failures);
-        if failures == 0 && self.pairs.len() >= CAPACITY {
-            let oldest = self.pairs.iter().min_by_key(|(_, past)| past.until);
-            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                self.pairs.remove(&oldest);
+        let networks = self.origins.get(origin);
+        let past = networks.and_then(|networks| networks.get(&network));
+        let failures = past.map_or(0, |past| past.failures);
+        if failures == 0 && self.pairs().count() >= CAPACITY {
+            let oldest = self.pairs().min_by_key(|(_, _, past)| past.until);
+            if let Some((origin, network)) = oldest.map(|(origin, at, _)| (origin.clone(), at)) {
+                self.worked(network, &origin);
             }
         }
         let doubled = 2_u32.saturating_pow(failures);
@@ -162,13 +178,17 @@ impl QuicFailures {
             failures: failures.saturating_add(1),
             until: now + pause.min(self.back_off.longest),
         };
-        self.pairs.insert(key, past);
+        let networks = self.origins.entry(origin.clone()).or_default();
+        networks.insert(network, past);
     }
 
     /// Records that QUIC worked: the failures are erased.
     pub(super) fn worked(&mut self, network: Network, origin: &Origin) {
-        if !self.pairs.is_empty() {
-            self.pairs.remove(&(network, origin.clone()));
+        if let Some(networks) = self.origins.get_mut(origin) {
+            networks.remove(&network);
+            if networks.is_empty() {
+                self.origins.remove(origin);
+            }
         }
     }
 }

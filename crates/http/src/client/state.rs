@@ -202,6 +202,10 @@ impl State {
     }
 
     pub(super) fn is_broken(&self, origin: &Origin) -> bool {
+        // Asking for the network costs system calls.
+        if !lock(&self.broken).knows(origin) {
+            return false;
+        }
         let network = (self.network)();
         lock(&self.broken).is_broken(network, origin, Instant::now())
     }
@@ -353,6 +357,9 @@ impl State {
     /// Stores the settings of a server for early data on the next connection.
     pub(super) fn remember_settings(&self, origin: &Origin, settings: h3::Settings) {
         let mut all = lock(&self.settings);
+        if all.get(origin) == Some(&settings) {
+            return;
+        }
         if all.len() >= SETTINGS && !all.contains_key(origin) {
             // Without stored settings, early data use the defaults.
             all.clear();

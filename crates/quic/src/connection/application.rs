@@ -338,6 +338,16 @@ impl Connection {
         statistics.gather()
     }
 
+    /// Bytes of stream data that were sent, and how many of them were sent again: as in
+    /// [`Connection::stats`], cheap enough for each request.
+    pub fn stream_bytes_sent(&self) -> (ByteCount, ByteCount) {
+        let streams = self.streams.stats();
+        (
+            streams.sent_bytes.into(),
+            streams.retransmitted_bytes.into(),
+        )
+    }
+
     /// State and totals of one path, `None` if there is no such path. Cheap enough to be sampled
     /// every round trip or more often: it costs what [`Controller::snapshot`] does, one small
     /// allocation.

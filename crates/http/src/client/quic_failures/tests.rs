@@ -63,7 +63,7 @@ fn the_memory_is_bounded_and_keeps_the_latest() {
         let now = begin + Duration::from_millis(nth.into());
         memory.failed(here, &origin(&format!("host{nth}")), now);
     }
-    assert_eq!(memory.pairs.len(), CAPACITY);
+    assert_eq!(memory.pairs().count(), CAPACITY);
     let last = origin(&format!("host{}", 2 * CAPACITY - 1));
     assert!(memory.is_broken(here, &last, begin + MINUTE / 2));
     assert!(!memory.is_broken(here, &origin("host0"), begin));
