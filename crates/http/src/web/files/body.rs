@@ -71,6 +71,28 @@ impl Source {
         file.seek(SeekFrom::Start(start))?;
         let mut content = Vec::with_capacity(length);
         file.take(length as u64).read_to_end(&mut content)?;
+        self.check(&content, length)?;
+        Ok(Bytes::from(content))
+    }
+
+    /// Reads `length` bytes at `start` if the kernel has them in memory, without waiting for a device.
+    #[cfg(target_os = "linux")]
+    fn read_cached(&self, start: u64, length: usize) -> Option<Bytes> {
+        use rustix::io::{ReadWriteFlags, preadv2};
+        let mut content = vec![0; length];
+        let mut buffers = [io::IoSliceMut::new(&mut content)];
+        let read = preadv2(&self.file, &mut buffers, start, ReadWriteFlags::NOWAIT);
+        let complete = read.is_ok_and(|read| read == length);
+        (complete && self.check(&content, length).is_ok()).then(|| Bytes::from(content))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn read_cached(&self, _: u64, _: usize) -> Option<Bytes> {
+        None
+    }
+
+    /// Fails if the file is not what was announced.
+    fn check(&self, content: &[u8], length: usize) -> Result<(), FileBodyError> {
         if content.len() < length {
             return Err(FileBodyError::Truncated);
         }
@@ -81,7 +103,7 @@ impl Source {
         if now.len() == self.length && now.modified().ok() != self.modified {
             return Err(FileBodyError::Changed);
         }
-        Ok(Bytes::from(content))
+        Ok(())
     }
 }
 
@@ -149,12 +171,22 @@ impl FileBody {
     /// Reads the content now if it is a single small piece, and closes the file. Blocks. A failure
     /// recurs when the content is sent, and ends the response there.
     pub(super) fn read_small(&mut self) {
+        self.read_if_small(|source, start, length| source.read(start, length).ok());
+    }
+
+    /// As [`read_small`](Self::read_small) without blocking: what the kernel does not have in memory is read when
+    /// the content is sent.
+    pub(super) fn read_cached(&mut self) {
+        self.read_if_small(Source::read_cached);
+    }
+
+    fn read_if_small(&mut self, read: impl FnOnce(&Source, u64, usize) -> Option<Bytes>) {
         if self.pieces.len() > 1 || self.remaining > READ_AT_ONCE {
             return;
         }
         if let (Some(source), Some(Piece::Range(range))) = (&self.source, self.pieces.front()) {
             let length = (range.end - range.start) as usize;
-            let Ok(content) = source.read(range.start, length) else {
+            let Some(content) = read(source, range.start, length) else {
                 return;
             };
             self.pieces = VecDeque::from([Piece::Text(content)]);

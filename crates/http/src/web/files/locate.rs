@@ -1,5 +1,5 @@
 //! Resolves a path below the root to an open file: index pages, precompressed copies, the fallback
-//! page. Blocks; [`Tree`] opens the files.
+//! page. Blocks, except for what the kernel has in memory; [`Tree`] opens the files.
 
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
@@ -57,6 +57,20 @@ impl Site {
             }
             located => located,
         }
+    }
+
+    /// The file at `path`, or the index page there, if it can be opened without waiting. `None` if it can't, or if
+    /// that is not all there is to find out.
+    pub(super) fn locate_cached(&self, path: &SitePath) -> Option<OpenFile> {
+        if self.options.precompressed {
+            return None;
+        }
+        let mut target = path.to_relative();
+        if path.is_directory() {
+            target.push(self.options.index.as_ref()?);
+        }
+        let (file, metadata) = self.tree.open_cached(&target)?;
+        Some(self.with_copies(&target, file, &metadata, &[]))
     }
 
     /// Whether the fallback of a single-page application applies to `path`: the paths of its views

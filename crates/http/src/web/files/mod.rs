@@ -7,7 +7,8 @@
 //! `mime_guess`, `percent-encoding`) come from their crates.
 //!
 //! - `path`: from the target of a request to a path below the root; no file system.
-//! - `locate`, `tree`: from that path to an open file; block, and so run on the blocking threads.
+//! - `locate`, `tree`: from that path to an open file: in place if the kernel has all of it in memory, else on the
+//!   blocking threads.
 //! - `validators`, `ranges`, `encodings`: evaluation of request headers; no I/O.
 //! - `respond`, `listing`: status, headers and body of the response.
 //! - `body`: content in chunks.
@@ -46,7 +47,7 @@ pub use ranges::{MAX_RANGES, Selection, select};
 pub use validators::{Validators, Verdict};
 
 use listing::{ListingCache, ListingOptions};
-use locate::{Located, Site};
+use locate::{Located, OpenFile, Site};
 use tree::Tree;
 
 use super::connection_info::ConnectionInfo;
@@ -58,7 +59,8 @@ use super::shared_limit::SharedPermit;
 /// fails.
 ///
 /// A file is opened before its headers are sent, because they depend on it, and stays open until its
-/// content is sent, so that all content is of one file; small ones are read and closed at once.
+/// content is sent, so that all content is of one file; small ones are read and closed at once. What the system has in
+/// memory (Linux 5.12 or newer) is opened and read in place, everything else on blocking threads.
 /// [`FileOptions::open_files`] bounds how many are open.
 #[derive(Debug, Clone)]
 pub struct FileService {
@@ -121,6 +123,12 @@ impl FileService {
         let path = SitePath::parse(request.uri.path(), self.site.options.hidden)?;
         let permit = self.permit(&request)?;
         let site = Arc::clone(&self.site);
+        if let Some(found) = site.locate_cached(&path) {
+            let found = with_request(found, &request, permit);
+            let now = SystemTime::now();
+            let read = FileBody::read_cached;
+            return Ok(respond::file(&request, found, &site.options, now, read));
+        }
         match off_thread(move || look_up(&site, &request, path, permit)).await? {
             Step::Answered(response) => Ok(response),
             Step::List(path) => Ok(respond::page(self.listing(path).await?, &method)),
@@ -163,6 +171,17 @@ impl FileService {
     }
 }
 
+/// `found` with what the request brings along.
+fn with_request(
+    mut found: OpenFile,
+    request: &request::Parts,
+    permit: Option<SharedPermit>,
+) -> OpenFile {
+    found.permit = permit;
+    found.pieces = request.extensions.get().cloned();
+    found
+}
+
 /// Accesses the file system on a blocking thread.
 async fn off_thread<T: Send + 'static>(
     ask: impl FnOnce() -> Result<T, FileError> + Send + 'static,
@@ -190,10 +209,10 @@ fn look_up(
         }
     })?;
     Ok(Step::Answered(match located {
-        Located::File(mut found) => {
-            found.permit = permit;
-            found.pieces = request.extensions.get().cloned();
-            respond::file(request, found, &site.options, SystemTime::now())
+        Located::File(found) => {
+            let found = with_request(found, request, permit);
+            let now = SystemTime::now();
+            respond::file(request, found, &site.options, now, FileBody::read_small)
         }
         Located::Redirect => {
             let mut location = path.directory_uri();

@@ -22,12 +22,13 @@ use super::ranges::{Selection, select};
 use super::validators::{Validators, Verdict};
 use crate::web::body::status_line;
 
-/// The response to a request for `found`, which was GET or HEAD. Blocks while a small file is read.
+/// The response to a request for `found`, which was GET or HEAD. `read` may read its content at once.
 pub(super) fn file(
     request: &request::Parts,
     found: OpenFile,
     options: &FileOptions,
     now: SystemTime,
+    read: fn(&mut FileBody),
 ) -> Response<FileBody> {
     let suffix = found.coding.map_or("", |coding| coding.suffix);
     let validators = Validators::new(found.length, found.modified, suffix, now);
@@ -71,7 +72,7 @@ pub(super) fn file(
     headers.insert(CONTENT_LENGTH, HeaderValue::from(body.remaining()));
     *response.status_mut() = status;
     if request.method == Method::GET {
-        body.read_small();
+        read(&mut body);
         *response.body_mut() = body;
     }
     response

@@ -1,5 +1,5 @@
 //! Opens files below a directory, and nothing else, even while other processes move, replace and link
-//! files there. Blocks.
+//! files there. Blocks, but for what is opened from the kernel's memory.
 //!
 //! On Linux the kernel resolves a path and opens what it leads to in one step, and does not leave the directory
 //! (`openat2` with `RESOLVE_BENEATH`, since 5.6). Where that call is missing, a path is resolved, compared with the
@@ -9,6 +9,8 @@
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::error::FileError;
 
@@ -22,15 +24,22 @@ pub(super) struct Tree {
     /// Whether the kernel confines lookups.
     #[cfg(target_os = "linux")]
     confined: bool,
+    /// Whether the kernel may be asked for what it has in memory alone.
+    #[cfg(target_os = "linux")]
+    cached: AtomicBool,
 }
 
 impl Tree {
     /// The tree below `root`, whose path must be free of symbolic links; with `follow`, including the
     /// targets of its links.
     pub(super) fn new(root: PathBuf, follow: bool) -> Self {
+        #[cfg(target_os = "linux")]
+        let confined = !follow && kernel::confines(&root);
         Self {
             #[cfg(target_os = "linux")]
-            confined: !follow && kernel::confines(&root),
+            confined,
+            #[cfg(target_os = "linux")]
+            cached: AtomicBool::new(confined),
             root,
             follow,
         }
@@ -66,6 +75,31 @@ impl Tree {
         let file = open_without_waiting(&path)?;
         let metadata = file.metadata()?;
         Opened::of(file, metadata)
+    }
+
+    /// Opens the file at `relative` if the kernel has all of its path in memory, so that nothing waits for a device.
+    /// `None` otherwise, and for anything but a regular file: [`Tree::open`] finds out more.
+    #[cfg(target_os = "linux")]
+    pub(super) fn open_cached(&self, relative: &Path) -> Option<(File, Metadata)> {
+        if !self.cached.load(Ordering::Relaxed) {
+            return None;
+        }
+        match kernel::open_cached(&self.root, relative) {
+            Ok((file, metadata)) => metadata.is_file().then_some((file, metadata)),
+            Err(error) => {
+                // Kernels before 5.12.
+                if error.kind() == io::ErrorKind::InvalidInput {
+                    self.cached.store(false, Ordering::Relaxed);
+                }
+                None
+            }
+        }
+    }
+
+    /// Other systems have no such call.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn open_cached(&self, _: &Path) -> Option<(File, Metadata)> {
+        None
     }
 
     /// Metadata of the file or directory at `relative`.
@@ -177,6 +211,18 @@ mod kernel {
             opened => opened,
         };
         let file = File::from(opened?);
+        let metadata = file.metadata()?;
+        Ok((file, metadata))
+    }
+
+    /// Opens what is at `relative` below `root` from the kernel's cache of paths (`RESOLVE_CACHED`, since 5.12).
+    pub(super) fn open_cached(root: &Path, relative: &Path) -> io::Result<(File, Metadata)> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = openat2(CWD, root, flags, Mode::empty(), ResolveFlags::CACHED)?;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::CACHED;
+        let file = openat2(directory, relative, flags, Mode::empty(), resolve)?;
+        let file = File::from(file);
         let metadata = file.metadata()?;
         Ok((file, metadata))
     }
