@@ -152,7 +152,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", help_heading = "Network")]
     pub workers: Option<usize>,
 
-    /// Write a line for each request to this file, instead of standard output; '-' is standard output
+    /// Write a line for each request to this file, instead of standard output; '-' is standard output, 'off' nowhere
     #[arg(long, value_name = "FILE", help_heading = "Logs")]
     pub access_log: Option<PathBuf>,
 

@@ -19,6 +19,9 @@ const BACKLOG: usize = 16_384;
 /// Bytes written at once.
 const BATCH: usize = 64 * 1024;
 
+/// How long lines are gathered after the first one: a thread that is woken for every line costs more than the line.
+const GATHER: Duration = Duration::from_millis(5);
+
 /// How long the end of a program waits for the last lines.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
 
@@ -173,6 +176,9 @@ impl Writing {
     /// Writes lines until all senders are dropped; queued lines are written together.
     fn run(mut self, jobs: &Receiver<Job>) {
         while let Ok(job) = jobs.recv() {
+            if matches!(job, Job::Line(_)) {
+                thread::sleep(GATHER);
+            }
             let mut next = Some(job);
             while let Some(job) = next {
                 match job {

@@ -35,6 +35,7 @@ mod router;
 mod secrets;
 mod upstreams;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use swiftwater::Server;
@@ -201,7 +202,9 @@ fn announce_all(
 
 /// `--check-config`: checks everything, but creates no files.
 fn check(config: Config, json: bool) -> Result<(), Failure> {
-    if let Some(path) = &config.log.access {
+    if let Some(path) = config.log.access.as_deref()
+        && path != Path::new(config::OFF)
+    {
         line_writer::check(path).map_err(|error| live::access_log_failure(path, &error))?;
     }
     secrets::check(&config)?;

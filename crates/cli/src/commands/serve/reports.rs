@@ -10,7 +10,7 @@ use swiftwater_http::web::observed_body::Ending;
 
 use super::access_format::{canonical, combined, common, json, json_end, protocol_name};
 use super::args::LogFormat;
-use super::config::Log;
+use super::config::{Log, OFF};
 use super::connection_log::End;
 use super::line_writer::LineWriter;
 use super::log::{Event, LogLine};
@@ -30,11 +30,14 @@ pub(super) struct Reports {
 impl Reports {
     /// Destinations of the configuration; the access log is reopened.
     pub(super) fn open(log: &Log, json: bool) -> io::Result<Self> {
-        let file = log.access.as_deref().map(LineWriter::open).transpose()?;
-        let to_stdout = log.access.as_deref() == Some(Path::new("-"));
+        let access = log.access.as_deref();
+        let is_off = access == Some(Path::new(OFF));
+        let to_stdout = access == Some(Path::new("-"));
+        let file = access.filter(|_| !is_off);
+        let file = file.map(LineWriter::open).transpose()?;
         // Two formats on one stream would be unusable.
         let json = json && !to_stdout;
-        let stdout = (json || file.is_none()).then(LineWriter::stdout);
+        let stdout = (json || file.is_none() && !is_off).then(LineWriter::stdout);
         Ok(Self {
             json,
             stdout: stdout.transpose()?,
@@ -45,6 +48,9 @@ impl Reports {
 
     /// A request is complete.
     pub(super) fn request(&self, record: &Record) {
+        if self.file.is_none() && self.stdout.is_none() {
+            return;
+        }
         self.write(record);
         let Some(client) = record.peer.map(canonical) else {
             return;

@@ -209,6 +209,9 @@ impl Default for Limits {
     }
 }
 
+/// The name that stands for no access log.
+pub const OFF: &str = "off";
+
 /// Logs.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -216,7 +219,8 @@ pub struct Log {
     /// What goes to standard error. Default: errors, unless `-v` or RUST_LOG is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<LogLevel>,
-    /// File of the access log, `-` for standard output. Default: none.
+    /// File of the access log, `-` for standard output, `off` for no lines of requests at all. Default: none, and lines on
+    /// standard output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<PathBuf>,
     /// Format of the access log. Default: common.

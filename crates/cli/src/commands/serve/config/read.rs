@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use super::tunnels::Tunnels;
 use super::values::Upstreams;
-use super::{Config, Route};
+use super::{Config, OFF, Route};
 use crate::exit::plain_io_error;
 use crate::files::read_limited;
 
@@ -240,7 +240,8 @@ fn resolve(config: &mut Config, directory: &Path) {
         sites,
         ..
     } = config;
-    let access = log.access.as_mut().filter(|path| path.as_os_str() != "-");
+    let is_file = |path: &&mut PathBuf| path.as_os_str() != "-" && path.as_os_str() != OFF;
+    let access = log.access.as_mut().filter(is_file);
     let single = [
         tls.state_dir.as_mut(),
         access,
