@@ -1,7 +1,5 @@
 //! The command line: what is accepted, what is refused and how.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::ffi::OsString;
 use std::time::Duration;
 

@@ -1,15 +1,12 @@
 //! `demo multipath`: what it reports, its page, and its parts that touch no network.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
 
 use std::fs;
 use std::time::Duration;
 
+use crate::support::{failed, keys, names, succeeded, swiftwater};
 use serde_json::Value;
-use support::{failed, keys, names, succeeded, swiftwater};
 use swiftwater::units::Instant;
 use swiftwater_cli::demo::multipath::content::Content;
 use swiftwater_cli::demo::multipath::receipt::Receipt;

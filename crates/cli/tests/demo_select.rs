@@ -1,16 +1,13 @@
 //! `demo select`: what it reports, its page, and what there is without network namespaces.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
 
 use std::fs;
 use std::process::Output;
 use std::time::Duration;
 
+use crate::support::{failed, keys, names, run, succeeded, swiftwater};
 use serde_json::Value;
-use support::{failed, keys, names, run, succeeded, swiftwater};
 use swiftwater_cli::demo::select::content::Browsing;
 use tempfile::TempDir;
 

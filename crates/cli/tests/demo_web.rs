@@ -1,9 +1,7 @@
 //! `demo web`: what it reports, with and without a path below IP.
 
-mod support;
-
+use crate::support::{failed, keys, run, succeeded};
 use serde_json::Value;
-use support::{failed, keys, run, succeeded};
 
 fn rows(output: &str) -> Vec<Value> {
     let rows = output.lines().map(serde_json::from_str);

@@ -1,9 +1,5 @@
 //! `serve --webtransport-echo`, seen by a client with WebTransport sessions.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use http::{Request, StatusCode};
 use swiftwater::Client;
 use swiftwater_cli::identity::read_certificates;
@@ -11,7 +7,7 @@ use swiftwater_http::h3::Config;
 use swiftwater_http::udp::webtransport::{OpenSessionError, ReadError, Session};
 use swiftwater_http::udp::{ALPN_HTTP3, SendRequest};
 
-use support::{Site, failed, run};
+use crate::support::{Site, failed, run};
 
 async fn connect(site: &Site) -> SendRequest {
     let client = Client::builder()

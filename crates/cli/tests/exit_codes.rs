@@ -1,12 +1,10 @@
 //! Failures of users' commands: one clear line and a documented exit code each.
 
-mod support;
-
 use std::fs;
 use std::net::UdpSocket;
 use std::process::Stdio;
 
-use support::{Running, Site, failed, names, run, succeeded, swiftwater};
+use crate::support::{Running, Site, failed, names, run, succeeded, swiftwater};
 use tempfile::TempDir;
 
 #[test]

@@ -2,10 +2,6 @@
 //! it says of what it throws away or can't do.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod origin;
-mod support;
 
 use std::fs;
 use std::process::Output;
@@ -16,8 +12,8 @@ use http::{Response, request};
 use serde_json::{Value, json};
 use swiftwater_http::web::body::Body;
 
-use origin::{Broken, Origin};
-use support::{Site, failed, names, succeeded, swiftwater};
+use crate::origin::{Broken, Origin};
+use crate::support::{Site, failed, names, succeeded, swiftwater};
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()

@@ -1,9 +1,5 @@
 //! How `get` reaches servers: rates, unreachable ports, versions of TLS, certificates.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, UdpSocket};
@@ -19,7 +15,7 @@ use swiftwater::tls::rustls::version::TLS12;
 use swiftwater::tls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tempfile::TempDir;
 
-use support::{Running, Site, failed, succeeded, swiftwater};
+use crate::support::{Running, Site, failed, succeeded, swiftwater};
 
 fn row(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);

@@ -1,10 +1,6 @@
 //! Downloads over HTTP that are interrupted and continued: always the bytes of one version.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod origin;
-mod support;
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,8 +13,8 @@ use http::{Response, request};
 use serde_json::{Value, json};
 use swiftwater_http::web::body::Body;
 
-use origin::{Broken, Origin, range_begin};
-use support::{Site, failed, names, succeeded};
+use crate::origin::{Broken, Origin, range_begin};
+use crate::support::{Site, failed, names, succeeded};
 
 const LARGE: usize = 1_500_000;
 

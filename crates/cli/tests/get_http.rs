@@ -1,9 +1,6 @@
 //! `get` over HTTP: protocols, what is sent, what is shown, and how it ends.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod origin;
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::{Output, Stdio};
@@ -14,7 +11,7 @@ use http::{Response, request};
 use serde_json::Value;
 use swiftwater_http::web::body::Body;
 
-use origin::Origin;
+use crate::origin::Origin;
 use support::{Site, failed, keys, names, run, succeeded};
 
 fn data(size: usize) -> Vec<u8> {

@@ -1,15 +1,11 @@
 //! `get --select`: the choice between TCP and QUIC request by request.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::fs;
 use std::process::Output;
 
 use serde_json::Value;
 
-use support::{Site, keys, succeeded};
+use crate::support::{Site, keys, succeeded};
 
 fn refused(output: &Output, exit: i32, part: &str) {
     let error = String::from_utf8_lossy(&output.stderr);

@@ -1,17 +1,13 @@
 //! `lab`: experiments from the command line.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use crate::support::{failed, keys, succeeded, swiftwater};
 use serde_json::Value;
-use support::{failed, keys, succeeded, swiftwater};
 use tempfile::TempDir;
 
 /// Enough runs for something to happen in the middle.

@@ -1,15 +1,11 @@
 //! `lab report --markdown`: pages whose tables come from rows; and the commit of the build in results.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::Output;
 
+use crate::support::{failed, succeeded, swiftwater};
 use serde_json::Value;
-use support::{failed, succeeded, swiftwater};
 use tempfile::TempDir;
 
 const SHORT: &str = r#"

@@ -1,12 +1,10 @@
 //! `demo live`: its report, its page, and rejected flags.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::{failed, keys, names, run, succeeded, swiftwater};
 use serde_json::Value;
-use support::{failed, keys, names, run, succeeded, swiftwater};
 use tempfile::TempDir;
 
 /// The shipped video, as a file.

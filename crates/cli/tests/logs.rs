@@ -1,14 +1,10 @@
 //! `--qlog`: files that can be read, or one clear line.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::{Site, failed, names, succeeded, swiftwater};
 use serde_json::Value;
-use support::{Site, failed, names, succeeded, swiftwater};
 use tempfile::TempDir;
 
 /// The records of all logs in a directory whose names contain `side`, a vector per file.

@@ -1,14 +1,11 @@
 //! `get` and `perf` with several paths, between loopback addresses.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
 
 use std::fs;
 
+use crate::support::{Running, Site, failed, succeeded, swiftwater};
 use serde_json::Value;
-use support::{Running, Site, failed, succeeded, swiftwater};
 
 /// Bytes that don't repeat soon.
 fn data(size: usize) -> Vec<u8> {

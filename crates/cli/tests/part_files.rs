@@ -1,10 +1,8 @@
 //! Files that have their final name only when they are complete.
 
-mod support;
-
 use std::fs;
 
-use support::names;
+use crate::support::names;
 use swiftwater_cli::exit::{Exit, Failure};
 use swiftwater_cli::part_file::{PartFile, PartFileError};
 use tempfile::TempDir;

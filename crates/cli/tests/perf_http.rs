@@ -1,11 +1,7 @@
 //! `perf` over HTTP: every version, both programs and the loopback.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{Running, Site, failed, keys, run, succeeded, swiftwater};
 use serde_json::Value;
-use support::{Running, Site, failed, keys, run, succeeded, swiftwater};
 use tempfile::TempDir;
 
 const VERSIONS: [&str; 3] = ["h3", "h2", "h1"];

@@ -1,13 +1,9 @@
 //! `play`: adaptive video from a server of files, in real time.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::fmt::Write as _;
 
+use crate::support::{Site, failed, succeeded, swiftwater};
 use serde_json::Value;
-use support::{Site, failed, succeeded, swiftwater};
 
 /// Segments of half a second in two bitrates, the lower one as byte ranges of a file.
 struct Video {

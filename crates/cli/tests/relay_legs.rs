@@ -1,16 +1,13 @@
 //! `relay` with several legs, and faults in the course of time.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
 
 use std::fs;
 use std::net::UdpSocket;
 use std::time::Duration;
 
+use crate::support::{Running, failed, swiftwater};
 use serde_json::Value;
-use support::{Running, failed, swiftwater};
 
 /// A server that sends everything back, for as long as the test runs.
 fn echo() -> u16 {

@@ -1,13 +1,9 @@
 //! Output for machines: names of fields, and that it is there.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Running, failed, keys, run, succeeded, swiftwater};
 use serde_json::Value;
-use support::{Running, failed, keys, run, succeeded, swiftwater};
 use swiftwater_cli::demo::presets::Preset;
 use swiftwater_cli::demo::row::{FileRow, table};
 use swiftwater_cli::demo::verdict;

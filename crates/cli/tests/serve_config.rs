@@ -1,9 +1,5 @@
 //! The configuration file of `serve`: its meaning and its errors.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +8,7 @@ use swiftwater_cli::commands::serve::config::values::HostPattern;
 use swiftwater_cli::commands::serve::config::{Config, ConfigError, parse};
 use tempfile::TempDir;
 
-use support::{failed, run, succeeded};
+use crate::support::{failed, run, succeeded};
 
 fn example() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/serve.toml")

@@ -1,13 +1,8 @@
 //! `serve` as operators run it: a configuration file, signals, logs, counts, limits.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(unix)]
 
-#[path = "support/https.rs"]
-mod https;
-#[path = "support/operated.rs"]
-mod operated;
-mod support;
+use crate::operated;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -25,9 +20,9 @@ use swiftwater_http::udp::SendRequest;
 use swiftwater_http::web::body::Body;
 use tempfile::TempDir;
 
-use https::{Ask, http, https};
+use crate::https::{Ask, http, https};
+use crate::support::{Running, swiftwater};
 use operated::Operated;
-use support::{Running, swiftwater};
 
 fn certificate(names: &[&str]) -> DevCertificate {
     DevCertificate::generate(names.iter().copied()).unwrap()

@@ -1,12 +1,7 @@
 //! `serve` where something is short or stuck: file descriptors, readers of its output, its access log;
 //! and what it keeps for the next process.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(unix)]
-
-#[path = "support/https.rs"]
-mod https;
-mod support;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -24,8 +19,8 @@ use swiftwater_http::udp::{ALPN_HTTP3, SendRequest};
 use swiftwater_http::web::body::Body;
 use tempfile::TempDir;
 
-use https::{Ask, https};
-use support::{Running, failed, succeeded, swiftwater};
+use crate::https::{Ask, https};
+use crate::support::{Running, failed, succeeded, swiftwater};
 
 /// A directory to serve, a certificate, and a place for other files.
 struct Home {
@@ -205,6 +200,39 @@ fn an_access_log_is_a_file() {
     let mut command = home.serve(":", &["--json", "--access-log", "/dev/null"]);
     command.stderr(Stdio::null());
     assert_eq!(Running::start(command).interrupt(), Some(0));
+}
+
+/// What `serve` prints for people when `/secret` is requested.
+async fn printed_for_a_request(flags: &[&str]) -> String {
+    let home = Home::new(&[]);
+    let output = home.path("output");
+    let mut command = home.serve(&format!("exec >'{output}'"), flags);
+    let mut child = command.spawn().unwrap();
+    let port = loop {
+        let text = fs::read_to_string(&output).unwrap_or_default();
+        let port = text.split("https://127.0.0.1:").nth(1);
+        let port = port.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+        if let Some(port) = port.filter(|_| text.contains('\n')) {
+            break port.parse().unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let client = home.http3(port).await;
+    client.send(get("/secret")).await.unwrap();
+    client.close();
+    let pid = child.id().to_string();
+    let interrupted = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(interrupted.unwrap().success());
+    assert!(child.wait().unwrap().success());
+    fs::read_to_string(output).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_line_is_written_if_the_access_log_is_off() {
+    let off = printed_for_a_request(&["--access-log", "off"]).await;
+    assert!(!off.contains("/secret"), "{off}");
+    let usual = printed_for_a_request(&[]).await;
+    assert!(usual.contains("/secret"), "{usual}");
 }
 
 /// A disk that is full stays so for many requests.

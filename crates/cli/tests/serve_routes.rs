@@ -1,14 +1,9 @@
 //! What routes do beside files and one upstream: redirections, fields of responses, several upstreams; and HTTP without
 //! TLS.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(unix)]
 
-#[path = "support/https.rs"]
-mod https;
-#[path = "support/operated.rs"]
-mod operated;
-mod support;
+use crate::operated;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,7 +11,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use swiftwater::DevCertificate;
 
-use https::{Answer, Ask, https};
+use crate::https::{Answer, Ask, https};
 use operated::Operated;
 
 const CERTIFICATE: &str = "[[certificate]]\ncert = \"0.pem\"\nkey = \"0.key\"\n";

@@ -1,13 +1,8 @@
 //! Upstreams of `serve` beside plain HTTP/1.1: over TLS, at Unix sockets, and WebSocket.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(unix)]
 
-#[path = "support/https.rs"]
-mod https;
-#[path = "support/operated.rs"]
-mod operated;
-mod support;
+use crate::support;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -32,8 +27,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use https::{Ask, https};
-use operated::Operated;
+use crate::https::{Ask, https};
+use crate::operated::Operated;
 
 const CERTIFICATE: &str = "[[certificate]]\ncert = \"0.pem\"\nkey = \"0.key\"\n";
 

@@ -1,7 +1,5 @@
 //! How much the service of `hq-interop` does at the same time.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::convert::Infallible;
 use std::future::ready;
 use std::net::SocketAddr;

@@ -1,10 +1,8 @@
 //! Meaningless values: one clear line each, at once.
 
-mod support;
-
 use std::fs;
 
-use support::{failed, names, run, swiftwater};
+use crate::support::{failed, names, run, swiftwater};
 use tempfile::TempDir;
 
 /// The line that a command line is refused with.

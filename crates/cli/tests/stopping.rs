@@ -2,13 +2,11 @@
 
 #![cfg(unix)]
 
-mod support;
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use support::{Running, Site, failed, names, succeeded, swiftwater};
+use crate::support::{Running, Site, failed, names, succeeded, swiftwater};
 
 const LARGE: usize = 2_000_000;
 

@@ -1,13 +1,9 @@
 //! `serve`, `get` and `relay` together, as users run them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::fs;
 
+use crate::support::{Running, Site, failed, keys, names, succeeded, swiftwater};
 use serde_json::Value;
-use support::{Running, Site, failed, keys, names, succeeded, swiftwater};
 
 /// Bytes that don't repeat soon.
 fn data(size: usize, seed: u32) -> Vec<u8> {

@@ -1,9 +1,6 @@
 //! `tunnel`: downloads through a proxy by a program that knows nothing of it, and what is refused.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(unix)]
-
-mod support;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,7 +10,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use support::{Running, Site, failed, run, succeeded, swiftwater};
+use crate::support::{Running, Site, failed, run, succeeded, swiftwater};
 
 const TOKENS: &str = "# users\n\nalice  a-secret-of-the-test\nbob another-secret-of-it\n";
 

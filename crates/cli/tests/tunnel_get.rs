@@ -1,18 +1,13 @@
 //! `get` and the demonstration through a proxy for UDP, and the proxy's metrics.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(unix)]
-
-#[path = "support/https.rs"]
-mod https;
-mod support;
 
 use std::fs;
 use std::process::Command;
 
-use https::http;
+use crate::https::http;
+use crate::support::{Running, Site, failed, keys, run, succeeded, swiftwater};
 use serde_json::Value;
-use support::{Running, Site, failed, keys, run, succeeded, swiftwater};
 use tempfile::TempDir;
 
 const SECRET: &str = "a-secret-of-the-test";

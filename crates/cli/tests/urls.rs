@@ -1,7 +1,5 @@
 //! Addresses for `get`.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use proptest::prelude::*;
 use swiftwater_cli::url::{Scheme, Url, percent_decode, percent_encode};
 

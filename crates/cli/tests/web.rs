@@ -1,9 +1,5 @@
 //! `serve` as a web server, seen by an HTTP/3 client.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
 use std::net::TcpStream;
 
 use http::{Request, StatusCode};
@@ -14,7 +10,7 @@ use swiftwater_http::h3::Config;
 use swiftwater_http::udp::{ALPN_HTTP3, SendRequest};
 use swiftwater_http::web::body::Body;
 
-use support::{Running, Site, failed, run, swiftwater};
+use crate::support::{Running, Site, failed, run, swiftwater};
 
 /// A connection to the server at `port`, whose certificate is in `site`'s state.
 async fn connect(site: &Site, port: u16) -> SendRequest {

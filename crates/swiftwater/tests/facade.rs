@@ -1,7 +1,5 @@
 //! Client and server through the public API.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
 use std::future::Future;
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! Profiles for what must not wait resume soon after an outage.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 #[path = "../examples/outages/measure.rs"]
 mod measure;
 

@@ -1,8 +1,6 @@
 //! Events of connections at a tracing subscriber. A separate test binary, because the subscriber is
 //! global.
 
-#![allow(clippy::unwrap_used, reason = "a failed set-up fails the test")]
-
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! A web server and a client made by the façade: one service over three versions.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::time::Duration;
 
 use axum::Router;

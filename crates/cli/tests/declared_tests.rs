@@ -1,0 +1,47 @@
+//! Every file with tests is a module of its crate's test program, or a program of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Names of the test files and test folders of a crate, without those of the program itself.
+fn topics(tests: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(tests).expect("a folder of tests") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().expect("a name").to_string_lossy();
+        if path.extension().is_some_and(|e| e == "rs") && name != "main" {
+            names.push(name.into_owned());
+        }
+    }
+    names
+}
+
+#[test]
+fn no_test_file_is_left_out() {
+    let mut left_out = Vec::new();
+    let mut programs = 0;
+    for entry in fs::read_dir(crates()).expect("crates/ is readable") {
+        let folder = entry.expect("an entry").path();
+        let Ok(program) = fs::read_to_string(folder.join("tests/main.rs")) else {
+            continue;
+        };
+        programs += 1;
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
+        for topic in topics(&folder.join("tests")) {
+            let module = program.contains(&format!("mod {topic};"));
+            let own = manifest.contains(&format!("path = \"tests/{topic}.rs\""));
+            if module == own {
+                left_out.push(format!("{}: {topic}", folder.display()));
+            }
+        }
+    }
+    assert!(programs > 10, "{programs} test programs");
+    assert!(
+        left_out.is_empty(),
+        "neither a module of tests/main.rs nor a program of its own, or both: {left_out:?}"
+    );
+}
