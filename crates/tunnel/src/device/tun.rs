@@ -1,5 +1,6 @@
-//! A TUN device of Linux as the network of a proxy.
+//! A TUN device of Linux.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
 use std::task::{Context, Poll, ready};
@@ -7,26 +8,22 @@ use std::task::{Context, Poll, ready};
 use tokio::io::unix::AsyncFd;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use super::device::PacketDevice;
+use super::packet_device::PacketDevice;
 use crate::policy::Prefix;
 
-/// A TUN device, without offloads. Dropped, it is gone.
-///
-/// The kernel forwards what it gets only if `net.ipv4.ip_forward` or `net.ipv6.conf.all.forwarding` is set, and
-/// answers find the way back only if the prefixes of the tunnels are routed to this machine, or translated.
+/// A TUN device, without offloads. Dropped, it is gone, and with it its addresses and routes.
 pub struct TunDevice(AsyncFd<SyncDevice>);
 
 impl TunDevice {
-    /// Makes a device of this name, and brings it up; the kernel gets the second address of each prefix, and routes the
-    /// prefix to the device. `mtu` is the largest packet, bytes. Needs the capability to administer the network, and
-    /// an async runtime.
-    pub fn open(name: &str, prefixes: &[Prefix], mtu: u16) -> io::Result<Self> {
+    /// Makes a device of this name, and brings it up. The kernel gets these addresses, each with a route of its prefix
+    /// to the device. `mtu` is the largest packet, bytes. Needs the capability to administer the network, and an async
+    /// runtime.
+    pub fn open(name: &str, addresses: &[Prefix], mtu: u16) -> io::Result<Self> {
         let mut builder = DeviceBuilder::new().name(name).mtu(mtu);
-        for prefix in prefixes {
-            builder = match (own_address(prefix), prefix.length()) {
-                (Some(IpAddr::V4(own)), length) => builder.ipv4(own, length, None),
-                (Some(IpAddr::V6(own)), length) => builder.ipv6(own, length),
-                (None, _) => return Err(io::ErrorKind::InvalidInput.into()),
+        for address in addresses {
+            builder = match address.address() {
+                IpAddr::V4(own) => builder.ipv4(own, address.length(), None),
+                IpAddr::V6(own) => builder.ipv6(own, address.length()),
             };
         }
         let device = builder.build_sync()?;
@@ -38,10 +35,21 @@ impl TunDevice {
         let device = AsyncFd::new(device)?;
         Ok(Self(device))
     }
-}
 
-fn own_address(prefix: &Prefix) -> Option<IpAddr> {
-    super::address_pool::AddressPool::new(*prefix).map(|pool| pool.own())
+    /// Changes the largest packet, bytes.
+    pub fn set_mtu(&self, mtu: u16) -> io::Result<()> {
+        self.0.get_ref().set_mtu(mtu)
+    }
+
+    /// Its index among the network interfaces.
+    pub fn index(&self) -> io::Result<u32> {
+        self.0.get_ref().if_index()
+    }
+
+    /// Receives the next packet, of the kernel, into `buffer`; its length, bytes.
+    pub async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        poll_fn(|cx| self.poll_receive(cx, buffer)).await
+    }
 }
 
 impl PacketDevice for TunDevice {
