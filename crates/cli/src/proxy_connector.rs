@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use swiftwater::Client;
+use swiftwater::net::DatagramCarrier as _;
 use swiftwater::tls::rustls::ClientConfig;
 use swiftwater_http::h3;
 use swiftwater_http::tcp::{ALPN_HTTP2, ALPN_HTTP11};
@@ -16,7 +17,7 @@ use swiftwater_tunnel::client::{
 use swiftwater_tunnel::proxy::Token;
 use swiftwater_tunnel::target::{Target, Template};
 use swiftwater_tunnel::transport::{fit_packets_of_tunnels, for_client};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::files::read_limited;
@@ -24,6 +25,13 @@ use crate::transport::{Trust, Tuning, build_failure, client, client_failure, con
 
 /// How long QUIC gets before TCP is tried.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// In this time the first of two proxies finds out that its way to here carries more than the packets of the start. What
+/// the second sends before that is lost, and it would take that for the limit of its path.
+const LEAST_SETTLING: Duration = Duration::from_millis(300);
+
+/// The same in round trips.
+const SETTLING_ROUND_TRIPS: u32 = 10;
 
 /// The largest file with a token, bytes.
 const MAX_TOKEN_FILE: u64 = 64 << 10;
@@ -50,6 +58,8 @@ pub(crate) struct ProxyConnector {
     port: u16,
     versions: HttpVersions,
     time_limit: Duration,
+    /// Whether connections that carry tunnels lead through it.
+    carries_tunnels: bool,
     /// What leads to the proxy; `None` for a socket.
     carrier: Option<Arc<TunnelCarrier>>,
 }
@@ -129,6 +139,7 @@ impl ProxyConnector {
             versions,
             time_limit,
             carrier,
+            carries_tunnels: matches!(place, Place::First),
         })
     }
 }
@@ -140,11 +151,23 @@ impl Connect for ProxyConnector {
                 None => connect(&self.quic, &self.host, self.port).await,
                 Some(carrier) => {
                     let address = carrier.address_of(&Target::new(&self.host, self.port)?);
-                    let connected = self.quic.connect_any(vec![address], &self.host).await;
-                    connected.map_err(|error| client_failure(&error, &self.host))
+                    tokio::select! {
+                        connected = self.quic.connect_any(vec![address], &self.host) => {
+                            connected.map_err(|error| client_failure(&error, &self.host))
+                        }
+                        refused = carrier.refusal(address) => return Err(refused.into()),
+                    }
                 }
             };
             let connection = connected.map_err(|failure| failure.to_string())?;
+            if self.carries_tunnels {
+                let stats = connection.stats();
+                let rtt = stats
+                    .paths
+                    .first()
+                    .map_or(Duration::ZERO, |path| path.smoothed_rtt);
+                sleep((rtt * SETTLING_ROUND_TRIPS).max(LEAST_SETTLING)).await;
+            }
             Ok(SendRequest::new(connection, h3::Config::default()))
         })
     }

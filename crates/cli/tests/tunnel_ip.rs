@@ -67,7 +67,7 @@ impl Network {
         target.ip("address add fd00:51::2/64 dev t0 nodad");
         target.ip("route add 198.18.5.0/24 via 198.51.100.1");
         target.ip("route add fd00:77::/64 via fd00:51::1");
-        for setting in ["ipv4/ip_forward", "ipv6/conf/all/forwarding", "ipv4/conf/all/accept_local"] {
+        for setting in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
             proxy.run(|| fs::write(format!("/proc/sys/net/{setting}"), "1").unwrap());
         }
         let directory = TempDir::new().unwrap();

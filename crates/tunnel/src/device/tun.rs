@@ -28,6 +28,7 @@ impl TunDevice {
         }
         let device = builder.build_sync()?;
         device.set_nonblocking(true)?;
+        accept_own_addresses(&device);
         #[expect(
             deprecated,
             reason = "the device has one file descriptor for as long as it exists; the successor is unsafe code"
@@ -49,6 +50,19 @@ impl TunDevice {
     /// Receives the next packet, of the kernel, into `buffer`; its length, bytes.
     pub async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         poll_fn(|cx| self.poll_receive(cx, buffer)).await
+    }
+}
+
+/// Makes the kernel take packets from the device's own address: errors (ICMP) of the proxy come out of the device, and the
+/// kernel drops such packets of IPv4 otherwise.
+fn accept_own_addresses(device: &SyncDevice) {
+    let Ok(name) = device.name() else { return };
+    let setting = format!("/proc/sys/net/ipv4/conf/{name}/accept_local");
+    if let Err(error) = std::fs::write(setting, "1") {
+        tracing::warn!(
+            %error,
+            "net.ipv4.conf.{name}.accept_local can't be set: ICMP errors about IPv4 don't leave the machine"
+        );
     }
 }
 
