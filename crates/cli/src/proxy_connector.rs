@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// In this time the first of two proxies finds out that its way to here carries more than the packets of the start. What
 /// the second sends before that is lost, and it would take that for the limit of its path.
-const LEAST_SETTLING: Duration = Duration::from_millis(300);
+const LEAST_SETTLING: Duration = Duration::from_secs(1);
 
 /// The same in round trips.
 const SETTLING_ROUND_TRIPS: u32 = 10;

@@ -32,7 +32,8 @@ impl TokenBucket {
     /// `amount` passes; returns how long the next has to wait.
     pub fn take(&mut self, amount: u64, at: Duration) -> Duration {
         self.earned_at = self.earned_at.max(at) + self.time_of(amount);
-        (self.earned_at - at).saturating_sub(self.burst)
+        let debt = self.earned_at.saturating_sub(at);
+        debt.saturating_sub(self.burst)
     }
 
     /// True if nothing is owed.
