@@ -5,6 +5,7 @@
 //! - [`target`]: hosts and ports, and the URI templates that name them.
 //! - [`policy`]: which targets a proxy reaches.
 //! - [`ip`]: what tunnels for IP packets need without I/O: capsules, scopes, headers, ICMP.
+//! - [`device`]: network interfaces that such tunnels lead into.
 //! - [`context`]: the payloads of HTTP datagrams.
 //! - [`tecc`]: repair of losses between proxy and client.
 //! - [`transport`]: settings of the connections that carry tunnels.
@@ -17,6 +18,7 @@
 
 pub mod client;
 pub mod context;
+pub mod device;
 pub mod ip;
 pub mod policy;
 pub mod proxy;

@@ -2,6 +2,7 @@
 //! policy, the form of capsules.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
@@ -295,4 +296,31 @@ fn prefixes_have_a_first_and_a_last_address() {
         assert_eq!((prefix.first(), prefix.last()), (ip(first), ip(last)));
     }
     assert_eq!(Prefix::new(ip("10.0.0.0"), 33), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn icmp_errors_of_a_tunnel_are_limited() {
+    guard(async {
+        let network = Network::silent();
+        let stage = stage(&network);
+        let mut client = RawClient::open(&stage, "*/*").await;
+        let own = client.address().await;
+        let start = std::time::Instant::now();
+        for _ in 0..300 {
+            client.send(&packet(own, ip("198.51.100.66"), UDP, 9, b"denied"));
+        }
+        stage.until(|stats| stats.dropped_forbidden == 300).await;
+        let most = 50 + start.elapsed().as_millis() as usize / 10 + 1;
+        // What is permitted comes behind the messages.
+        let mut messages = 0;
+        let quiet = Duration::from_millis(500);
+        while tokio::time::timeout(quiet, client.receive()).await.is_ok() {
+            messages += 1;
+        }
+        assert!(
+            (50..=most).contains(&messages),
+            "{messages} of at most {most}"
+        );
+    })
+    .await;
 }

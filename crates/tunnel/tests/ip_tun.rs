@@ -11,9 +11,10 @@ use std::time::Duration;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::geteuid;
 use swiftwater_tunnel::client::{FromIpTunnel, IpTunnel};
+use swiftwater_tunnel::device::TunDevice;
 use swiftwater_tunnel::ip::{IpHeader, Scope};
 use swiftwater_tunnel::policy::Prefix;
-use swiftwater_tunnel::proxy::{IpNetwork, SystemResolver, TunDevice, TunnelProxy};
+use swiftwater_tunnel::proxy::{IpNetwork, SystemResolver, TunnelProxy, interface_addresses};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -26,7 +27,8 @@ fn device(prefixes: Vec<Prefix>) -> TunDevice {
     let making = std::thread::spawn(move || {
         unshare(CloneFlags::CLONE_NEWNET).unwrap();
         let _entered = runtime.enter();
-        TunDevice::open("tunnels", &prefixes, 1400).unwrap()
+        let own = interface_addresses(&prefixes).unwrap();
+        TunDevice::open("tunnels", &own, 1400).unwrap()
     });
     making.join().unwrap()
 }

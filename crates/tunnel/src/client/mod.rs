@@ -3,6 +3,7 @@
 //! - [`TunnelClient`]: opens tunnels, connects to the proxy when it needs to. [`Connect`] makes the connections,
 //!   [`HttpVersions`] says of which versions of HTTP; [`TcpConnection`]: one for HTTP/2 or HTTP/1.1.
 //! - [`UdpTunnel`]: datagrams to and from one target; [`TcpTunnel`]: a TCP connection to one; [`IpTunnel`]: IP packets.
+//! - With the feature `tun`, on Linux, `interface::IpInterface`: a network interface that leads into an [`IpTunnel`].
 //! - [`TunnelEndpoint`]: QUIC connections of this program through the proxy.
 //! - For programs that know nothing of tunnels: [`LocalForward`], a local UDP address whose peers each get a tunnel to
 //!   the same target; [`LocalTcpForward`], the same for TCP.
@@ -14,6 +15,8 @@ mod datagram_relay;
 pub mod endpoint;
 mod error;
 mod http_connect;
+#[cfg(all(target_os = "linux", feature = "tun"))]
+pub mod interface;
 mod ip_tunnel;
 mod link;
 mod listener;

@@ -1,8 +1,8 @@
 //! The routes that a proxy advertises: what its policy permits, within the scope of the request.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::address_range::AddressRange;
+use super::address_range::{AddressRange, address, number};
 use super::routes::{Route, Routes};
 use crate::policy::{Prefix, TargetPolicy};
 
@@ -136,19 +136,4 @@ fn within(spans: &[Span], bounds: &[Span]) -> Vec<Span> {
             .map(|bound| (span.0.max(bound.0), span.1.min(bound.1)))
     });
     pairs.filter(|(first, last)| first <= last).collect()
-}
-
-fn number(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(v4) => v4.to_bits().into(),
-        IpAddr::V6(v6) => v6.to_bits(),
-    }
-}
-
-fn address(number: u128, is_ipv4: bool) -> IpAddr {
-    if is_ipv4 {
-        Ipv4Addr::from_bits(number as u32).into()
-    } else {
-        Ipv6Addr::from_bits(number).into()
-    }
 }

@@ -4,6 +4,7 @@
 mod addresses;
 mod ports;
 mod reflection;
+mod token_bucket;
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,6 +13,7 @@ use thiserror::Error;
 pub use addresses::{Prefix, PrefixError, Reserved, reserved};
 pub use ports::Ports;
 pub use reflection::{Reflection, ReflectionLimit};
+pub use token_bucket::TokenBucket;
 
 /// Which addresses and ports a proxy reaches.
 ///

@@ -1,5 +1,6 @@
 //! Configuration of a proxy.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use super::access::Access;
@@ -34,6 +35,16 @@ impl ProxyConfig {
     }
 }
 
+/// What the tunnels of one user may pass together, in each direction; a burst may have what is earned in 250 ms. UDP and
+/// IP packets beyond it are dropped, streams of TCP wait.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct UserLimit {
+    /// Bytes each second, of UDP payload, IP packets and streams; `None`, the default, for no limit.
+    pub bytes: Option<NonZeroU64>,
+    /// UDP datagrams and IP packets each second; `None`, the default, for no limit.
+    pub packets: Option<NonZeroU64>,
+}
+
 /// Limits on resources.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
@@ -41,6 +52,10 @@ pub struct Limits {
     pub tunnels: usize,
     /// Tunnels of one user at once; without authentication all clients are one user. Default 128.
     pub tunnels_per_user: usize,
+    /// What one user may pass; without authentication all clients are one user. Default: no limit.
+    pub user: UserLimit,
+    /// New tunnels for UDP and TCP to one address each second, of all users together; `None`, the default, for no limit.
+    pub new_per_target: Option<NonZeroU64>,
     /// How long a tunnel for UDP lasts without a datagram in either direction; less than two minutes ends tunnels that
     /// are in use (RFC 9298, section 3.1). Default two minutes.
     pub idle_timeout: Duration,
@@ -55,6 +70,8 @@ impl Default for Limits {
         Self {
             tunnels: 4096,
             tunnels_per_user: 128,
+            user: UserLimit::default(),
+            new_per_target: None,
             idle_timeout: Duration::from_secs(120),
             resolution: Duration::from_secs(5),
             connecting: Duration::from_secs(10),

@@ -16,6 +16,8 @@ mod config;
 mod content;
 mod idle;
 mod ip;
+mod metered;
+mod new_tunnels;
 mod places;
 mod receive_buffers;
 mod refusal;
@@ -27,6 +29,7 @@ mod stats;
 mod target_socket;
 mod tcp_tunnel;
 mod udp_tunnel;
+mod user_budget;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -42,7 +45,9 @@ use swiftwater_http::web::body::Body;
 use swiftwater_http::web::upgrade::UpgradeRequest;
 use tower::Service;
 
-use self::ip::Exchange;
+use self::ip::Attachment;
+use self::metered::Metered;
+use self::new_tunnels::NewTunnels;
 use self::places::{Place, Places};
 use self::refusal::Refusal;
 use self::request::Asked;
@@ -55,10 +60,8 @@ use crate::target::Target;
 use crate::tecc::{Agreement, RepairLimits, TECC};
 
 pub use self::access::{Access, Token, TokenError};
-pub use self::config::{Limits, ProxyConfig};
-#[cfg(all(target_os = "linux", feature = "tun"))]
-pub use self::ip::TunDevice;
-pub use self::ip::{IpNetwork, NetworkError, PacketDevice};
+pub use self::config::{Limits, ProxyConfig, UserLimit};
+pub use self::ip::{IpNetwork, NetworkError, interface_addresses};
 pub use self::resolve::{Resolve, Resolving, SystemResolver};
 pub use self::stats::{ProxyStats, describe_metrics};
 
@@ -78,9 +81,10 @@ struct Shared {
     config: ProxyConfig,
     resolver: Box<dyn Resolve>,
     places: Places,
+    new_tunnels: NewTunnels,
     counters: Arc<Counters>,
     /// The network for IP, if there is one.
-    exchange: Option<Arc<Exchange>>,
+    attachment: Option<Attachment>,
 }
 
 impl TunnelProxy {
@@ -95,7 +99,7 @@ impl TunnelProxy {
     }
 
     /// The same, and tunnels for IP packets lead into `network`. They reach the addresses of the policy; its ports
-    /// concern UDP and TCP tunnels only.
+    /// concern UDP and TCP tunnels only. Several proxies may have one network, such as one that replaces another.
     pub fn with_network(config: ProxyConfig, resolver: impl Resolve, network: &IpNetwork) -> Self {
         Self::build(config, resolver, Some(network))
     }
@@ -103,15 +107,15 @@ impl TunnelProxy {
     fn build(config: ProxyConfig, resolver: impl Resolve, network: Option<&IpNetwork>) -> Self {
         let places = Places::new(config.limits);
         let counters = Arc::<Counters>::default();
-        let exchange =
-            network.map(|network| Exchange::new(network, &config.policy, Arc::clone(&counters)));
+        let attachment = network.map(|network| network.attach(&config.policy));
         Self {
             shared: Arc::new(Shared {
+                new_tunnels: NewTunnels::new(config.limits.new_per_target),
                 config,
                 resolver: Box::new(resolver),
                 places,
                 counters,
-                exchange: exchange.map(Arc::new),
+                attachment,
             }),
         }
     }
@@ -134,12 +138,12 @@ impl TunnelProxy {
 
     async fn open(&self, request: Request<Body>) -> Result<Response<Body>, Refusal> {
         let (head, _) = request.into_parts();
-        match request::read(&head, self.shared.exchange.is_some())? {
+        match request::read(&head, self.shared.attachment.is_some())? {
             Asked::Udp(asked, target) => self.open_udp(&head, &asked, target).await,
             Asked::Ip(asked, scope) => {
-                let exchange = self.shared.exchange.as_ref();
-                let exchange = exchange.ok_or(Refusal::OtherProtocol)?;
-                self.open_ip(exchange, &head, &asked, scope).await
+                let attachment = self.shared.attachment.as_ref();
+                let attachment = attachment.ok_or(Refusal::OtherProtocol)?;
+                self.open_ip(attachment, &head, &asked, scope).await
             }
             Asked::Tcp(asked, target) => self.open_tcp(&head, &asked, target).await,
         }
@@ -160,7 +164,9 @@ impl TunnelProxy {
             return Err(Refusal::NoAddress);
         }
         let addresses = shared.config.policy.permitted(addresses)?;
-        Ok((addresses, shared.places.take(user.as_deref())?))
+        let place = shared.places.take(user.as_deref())?;
+        shared.new_tunnels.open(addresses[0].ip())?;
+        Ok((addresses, place))
     }
 
     async fn open_udp(
@@ -182,6 +188,7 @@ impl TunnelProxy {
             to_client,
             from_client: asked.incoming().unwrap_or_default(),
             reflection: shared.config.reflection,
+            budget: place.budget(),
             idle_timeout: shared.config.limits.idle_timeout,
             counters: Arc::clone(&shared.counters),
         };
@@ -229,6 +236,7 @@ impl TunnelProxy {
         let (mut response, client) = asked.accept("").ok_or(taken)?;
         tracing::debug!(%target, %address, "TCP tunnel opened");
         let counters = Arc::clone(&self.shared.counters);
+        let client = Metered::new(client, place.budget());
         tokio::spawn(async move {
             counters.on_open();
             let end = tcp_tunnel::forward(client, stream).await;

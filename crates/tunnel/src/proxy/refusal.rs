@@ -41,6 +41,8 @@ pub(super) enum Refusal {
     Full,
     #[error("too many tunnels of one user")]
     TooMany,
+    #[error("too many new tunnels to one target")]
+    BusyTarget,
     #[error("no socket to the target: {0}")]
     Socket(io::Error),
 }
@@ -61,7 +63,7 @@ impl Refusal {
                 StatusCode::BAD_GATEWAY
             }
             Self::Full => StatusCode::SERVICE_UNAVAILABLE,
-            Self::TooMany => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooMany | Self::BusyTarget => StatusCode::TOO_MANY_REQUESTS,
         }
     }
 
@@ -77,7 +79,7 @@ impl Refusal {
             Self::SlowResolution => ProxyError::DnsTimeout,
             Self::Resolution(_) | Self::NoAddress => ProxyError::DnsError,
             Self::NoSuchVersion => ProxyError::DestinationIpUnroutable,
-            Self::Full | Self::TooMany => ProxyError::ConnectionLimitReached,
+            Self::Full | Self::TooMany | Self::BusyTarget => ProxyError::ConnectionLimitReached,
             Self::Socket(error) => match error.kind() {
                 io::ErrorKind::ConnectionRefused => ProxyError::ConnectionRefused,
                 io::ErrorKind::TimedOut => ProxyError::ConnectionTimeout,

@@ -55,6 +55,8 @@ pub struct ProxyStats {
     /// Datagrams from clients in a context that is not known, or with no context at all; what is no IP packet, or has
     /// no hops left.
     pub dropped_unknown: u64,
+    /// Datagrams and IP packets beyond what their user may pass.
+    pub dropped_over_limit: u64,
     /// IP packets that the scope of their tunnel, or the policy, does not permit, or with the address of another.
     pub dropped_forbidden: u64,
 }
@@ -75,6 +77,7 @@ pub(super) struct Counters {
     dropped_unanswered: Counted,
     dropped_unknown: Counted,
     dropped_forbidden: Counted,
+    dropped_over_limit: Counted,
 }
 
 /// A number, and the same as a metric of the process, which is the sum over all its proxies.
@@ -127,6 +130,7 @@ impl Default for Counters {
             dropped_unanswered: dropped("unanswered"),
             dropped_unknown: dropped("unknown"),
             dropped_forbidden: dropped("forbidden"),
+            dropped_over_limit: dropped("over-limit"),
         }
     }
 }
@@ -144,6 +148,8 @@ pub(super) enum Dropped {
     Unknown,
     /// Its addresses or its protocol are not permitted.
     Forbidden,
+    /// Its user passed too much.
+    OverLimit,
 }
 
 /// What became of datagrams to a client that came together.
@@ -153,6 +159,7 @@ pub(super) struct Passed {
     bytes: u64,
     large: u64,
     full: u64,
+    over_limit: u64,
 }
 
 impl Passed {
@@ -164,6 +171,7 @@ impl Passed {
                 self.bytes += payload.len() as u64;
             }
             Err(Dropped::Large) => self.large += 1,
+            Err(Dropped::OverLimit) => self.over_limit += 1,
             Err(_) => self.full += 1,
         }
     }
@@ -185,7 +193,11 @@ impl Counters {
     pub(super) fn on_passed_to_client(&self, passed: &Passed) {
         self.datagrams_to_clients.add(passed.datagrams);
         self.bytes_to_clients.add(passed.bytes);
-        for (dropped, count) in [(Dropped::Large, passed.large), (Dropped::Full, passed.full)] {
+        for (dropped, count) in [
+            (Dropped::Large, passed.large),
+            (Dropped::Full, passed.full),
+            (Dropped::OverLimit, passed.over_limit),
+        ] {
             if count > 0 {
                 self.on_drop(dropped, count);
             }
@@ -208,6 +220,7 @@ impl Counters {
             Dropped::Unanswered => &self.dropped_unanswered,
             Dropped::Unknown => &self.dropped_unknown,
             Dropped::Forbidden => &self.dropped_forbidden,
+            Dropped::OverLimit => &self.dropped_over_limit,
         };
         counter.add(count);
     }
@@ -227,6 +240,7 @@ impl Counters {
             dropped_unanswered: self.dropped_unanswered.get(),
             dropped_unknown: self.dropped_unknown.get(),
             dropped_forbidden: self.dropped_forbidden.get(),
+            dropped_over_limit: self.dropped_over_limit.get(),
         }
     }
 }

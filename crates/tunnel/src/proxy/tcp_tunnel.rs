@@ -10,6 +10,8 @@ use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::metered::Metered;
+
 /// Time without data after which the system asks whether the target is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
@@ -37,7 +39,10 @@ pub(super) async fn connect(
 
 /// Forwards in both directions until both ends have finished, or one has failed. Then the target does not see an
 /// orderly end, but a reset (RFC 9114, section 4.4).
-pub(super) async fn forward(mut client: UpgradedStream, mut target: TcpStream) -> io::Result<()> {
+pub(super) async fn forward(
+    mut client: Metered<UpgradedStream>,
+    mut target: TcpStream,
+) -> io::Result<()> {
     let forwarded = copy_bidirectional(&mut client, &mut target).await;
     if forwarded.is_err() {
         let _ = SockRef::from(&target).set_linger(Some(Duration::ZERO));

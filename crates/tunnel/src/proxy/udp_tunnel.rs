@@ -24,6 +24,7 @@ use super::repaired::Repaired;
 use super::send_run::SendRun;
 use super::stats::{Counters, Dropped, Passed};
 use super::target_socket::TargetSocket;
+use super::user_budget::{Direction, UserBudget};
 use crate::MAX_UDP_PAYLOAD;
 use crate::context::{self, ContextId};
 use crate::policy::{Reflection, ReflectionLimit};
@@ -47,6 +48,8 @@ pub(super) struct Tunnel {
     /// Content from the client: capsules.
     pub(super) from_client: Body,
     pub(super) reflection: ReflectionLimit,
+    /// What the user may pass; `None` without a limit.
+    pub(super) budget: Option<Arc<UserBudget>>,
     pub(super) idle_timeout: Duration,
     pub(super) counters: Arc<Counters>,
 }
@@ -89,6 +92,7 @@ impl Tunnel {
             to_client,
             from_client,
             reflection,
+            budget,
             idle_timeout,
             counters,
         } = self;
@@ -96,12 +100,14 @@ impl Tunnel {
             socket: &socket,
             reflection: Reflection::new(reflection),
             opened_at: tokio::time::Instant::now(),
+            budget: budget.as_deref(),
             counters: &counters,
         };
         let mut client = ToClient {
             datagrams: datagrams.clone(),
             content: to_client,
             repaired: agreement.map(|(agreement, limits)| Repaired::new(agreement, limits)),
+            budget: budget.as_deref(),
             counters: &counters,
         };
         let mut capsules = Capsules::new();
@@ -201,6 +207,7 @@ struct ToTarget<'a> {
     socket: &'a TargetSocket,
     reflection: Reflection,
     opened_at: tokio::time::Instant,
+    budget: Option<&'a UserBudget>,
     counters: &'a Counters,
 }
 
@@ -229,6 +236,8 @@ impl ToTarget<'_> {
                 };
                 if !self.reflection.admit(payload.len(), at) {
                     self.counters.on_drop(Dropped::Unanswered, 1);
+                } else if !admits(self.budget, Direction::ToTarget, payload.len()) {
+                    self.counters.on_drop(Dropped::OverLimit, 1);
                 } else if !run.push(&payload, max_count) {
                     self.send(run)?;
                     run.clear();
@@ -279,6 +288,7 @@ struct ToClient<'a> {
     datagrams: Option<HttpDatagrams>,
     content: Sender<Bytes>,
     repaired: Option<Repaired>,
+    budget: Option<&'a UserBudget>,
     counters: &'a Counters,
 }
 
@@ -290,12 +300,19 @@ impl ToClient<'_> {
             datagrams,
             content,
             repaired,
+            budget,
             counters,
         } = self;
+        let is_over_limit = |payload: &[u8]| !admits(*budget, Direction::ToClient, payload.len());
         let mut passed = Passed::default();
         let Some(datagrams) = datagrams else {
             for payload in payloads {
-                passed.add(payload, send_capsule(content, payload));
+                let sent = if is_over_limit(payload) {
+                    Err(Dropped::OverLimit)
+                } else {
+                    send_capsule(content, payload)
+                };
+                passed.add(payload, sent);
             }
             counters.on_passed_to_client(&passed);
             return;
@@ -305,6 +322,7 @@ impl ToClient<'_> {
         datagrams.send_batch(|batch| {
             for payload in payloads {
                 let sent = match repaired {
+                    _ if is_over_limit(payload) => Err(Dropped::OverLimit),
                     Some(repaired) if data::is_numbered(payload) => {
                         repaired.send(batch, now, payload)
                     }
@@ -331,6 +349,11 @@ impl ToClient<'_> {
         let repaired = self.repaired.as_mut()?;
         repaired.report(self.datagrams.as_ref()?)
     }
+}
+
+/// Whether a payload of `len` bytes may pass.
+fn admits(budget: Option<&UserBudget>, direction: Direction, len: usize) -> bool {
+    budget.is_none_or(|budget| budget.admit(direction, len))
 }
 
 fn send_capsule(content: &mut Sender<Bytes>, payload: &[u8]) -> Result<(), Dropped> {

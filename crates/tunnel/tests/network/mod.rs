@@ -6,8 +6,8 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
+use swiftwater_tunnel::device::PacketDevice;
 use swiftwater_tunnel::ip::IpHeader;
-use swiftwater_tunnel::proxy::PacketDevice;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::packets::packet;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use swiftwater::link::parse_duration;
 
 use super::acme_args::AcmeArgs;
-use super::config::tunnels::{AddressPrefix, PortRange, Tunnels};
+use super::config::tunnels::{AddressPrefix, PortRange, Tunnels, UserBandwidth};
 use super::config::values::{Count, UpstreamUrl};
 use super::echo::parse_path;
 use crate::cli::IdentityArgs;
@@ -229,7 +229,7 @@ fn shorten(arg: clap::Arg) -> clap::Arg {
     arg.hide_short_help(rarely)
 }
 
-/// A proxy for UDP and TCP, as the only content.
+/// A proxy for UDP, TCP and IP, as the only content.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Tunnels")]
 pub struct TunnelArgs {
@@ -253,6 +253,29 @@ pub struct TunnelArgs {
     /// Addresses that may not be reached by tunnels; repeatable
     #[arg(long, value_name = "PREFIX")]
     pub deny_target: Vec<AddressPrefix>,
+
+    /// What the tunnels of one user may pass together in each direction, such as 100mbit: UDP and IP packets beyond it are
+    /// dropped, TCP waits [default: no limit]
+    #[arg(long, value_name = "RATE")]
+    pub user_bandwidth: Option<UserBandwidth>,
+
+    /// UDP datagrams and IP packets of one user each second, in each direction [default: no limit]
+    #[arg(long, value_name = "COUNT")]
+    pub user_packets: Option<Count<1, 1_000_000_000>>,
+
+    /// New tunnels for UDP and TCP to one address each second [default: no limit]
+    #[arg(long, value_name = "COUNT")]
+    pub new_per_target: Option<Count<1, 1_000_000>>,
+
+    /// Proxy IP packets, too (CONNECT-IP, RFC 9484), of clients with addresses of this prefix: one of IPv4, one of IPv6,
+    /// or both; repeatable. Linux only, as root or with CAP_NET_ADMIN; the machine has to forward and to translate or
+    /// route the addresses itself
+    #[arg(long, value_name = "PREFIX")]
+    pub ip_pool: Vec<AddressPrefix>,
+
+    /// Name of the TUN device that IP packets pass through [default: swiftwater0]
+    #[arg(long, value_name = "NAME", requires = "ip_pool")]
+    pub tun: Option<String>,
 }
 
 impl TunnelArgs {
@@ -266,6 +289,11 @@ impl TunnelArgs {
             anyone: self.proxy_for_anyone,
             allow: self.allow_target.clone(),
             deny: self.deny_target.clone(),
+            user_bandwidth: self.user_bandwidth,
+            user_packets: self.user_packets,
+            new_per_target: self.new_per_target,
+            ip_pool: self.ip_pool.clone(),
+            tun: self.tun.clone(),
             ..Tunnels::default()
         };
         if !self.target_port.is_empty() {

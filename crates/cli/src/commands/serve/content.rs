@@ -17,7 +17,7 @@ use swiftwater_http::web::metrics::MetricsLayer;
 use swiftwater_http::web::redirect::Redirect;
 use swiftwater_http::web::response_fields::ResponseFields;
 use swiftwater_http::web::shared_limit::SharedLimit;
-use swiftwater_tunnel::proxy::TunnelProxy;
+use swiftwater_tunnel::proxy::{SystemResolver, TunnelProxy};
 use tokio::sync::watch;
 use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
@@ -26,6 +26,7 @@ use super::args::LogFormat;
 use super::config::values::{RedirectStatus, RedirectTarget};
 use super::config::{self, Config};
 use super::descriptors::Descriptors;
+use super::ip_networks::IpNetworks;
 use super::live::Live;
 use super::reports::Reports;
 use super::router::{RouteService, Router};
@@ -50,6 +51,8 @@ pub(super) struct Shared {
     compression: SharedLimit,
     /// Concurrent requests to one upstream.
     upstream_requests: usize,
+    /// TUN devices.
+    networks: IpNetworks,
 }
 
 impl Shared {
@@ -62,6 +65,15 @@ impl Shared {
             open_files: SharedLimit::new(descriptors.files),
             compression: Compress::default_budget(),
             upstream_requests: descriptors.upstream_requests / upstreams.max(1),
+            networks: IpNetworks::default(),
+        }
+    }
+
+    /// The same, without making devices: to check a configuration.
+    pub(super) fn for_check(self) -> Self {
+        Self {
+            networks: IpNetworks::for_check(),
+            ..self
         }
     }
 }
@@ -173,7 +185,12 @@ fn route(
     let (content, strip) = if let Some(content) = upstreams(route, shared.upstream_requests)? {
         (content, route.strip_path)
     } else if let Some(tunnels) = &route.tunnels {
-        (boxed(TunnelProxy::new(tunnels.proxy()?)), false)
+        let config = tunnels.proxy()?;
+        let proxy = match shared.networks.network(tunnels)? {
+            Some(network) => TunnelProxy::with_network(config, SystemResolver, &network),
+            None => TunnelProxy::new(config),
+        };
+        (boxed(proxy), false)
     } else if let Some(target) = &route.redirect {
         let status = route.status.map_or(PERMANENT_REDIRECT, RedirectStatus::get);
         let redirect = Redirect::new(target.as_str(), status);

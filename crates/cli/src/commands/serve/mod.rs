@@ -6,7 +6,7 @@
 //! - `certificates`: of files, and of an authority by ACME.
 //! - `inherited_sockets`: listeners of the service manager.
 //! - `listeners`, `connection_service`, `drain`: sockets, connections, graceful end.
-//! - `content`, `router`, `upstreams`: content for requests; `echo`: WebTransport sessions.
+//! - `content`, `router`, `upstreams`, `ip_networks`: content for requests; `echo`: WebTransport sessions.
 //! - `reports`, `line_writer`, `access_format`, `connection_log`, `log`, `metrics`, `process_metrics`: logs and
 //!   metrics.
 //! - `descriptors`: division of file descriptors; `secrets`: state kept for the next process.
@@ -24,6 +24,7 @@ mod descriptors;
 mod drain;
 mod echo;
 mod inherited_sockets;
+mod ip_networks;
 mod line_writer;
 mod listeners;
 mod live;
@@ -209,7 +210,7 @@ fn check(config: Config, json: bool) -> Result<(), Failure> {
     }
     secrets::check(&config)?;
     let log = config::Log::default();
-    let shared = Shared::new(&Descriptors::obtain(&config, true), &config);
+    let shared = Shared::new(&Descriptors::obtain(&config, true), &config).for_check();
     Live::new(&Config { log, ..config }, &shared, json)?;
     output::line("the configuration can be served")
 }
@@ -276,8 +277,13 @@ fn what(config: &Config) -> String {
         let plural = if count == 1 { "" } else { "s" };
         return format!("serving {count} site{plural}");
     };
-    if route.tunnels.is_some() {
-        return "proxying UDP and TCP".to_owned();
+    if let Some(tunnels) = &route.tunnels {
+        let proxied = if tunnels.ip_pool.is_empty() {
+            "UDP and TCP"
+        } else {
+            "UDP, TCP and IP"
+        };
+        return format!("proxying {proxied}");
     }
     match &route.directory {
         Some(directory) => {

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
+use swiftwater_tunnel::ip::Scope;
 use swiftwater_tunnel::target::Template;
 
 use super::forward::{Forward, local_address};
 use crate::cli::TrustArgs;
 use crate::commands::serve::args::ServeArgs;
+use crate::commands::serve::config::tunnels::{AddressPrefix, is_interface_name};
 use crate::duration::parse_positive_duration;
 use crate::proxy_connector::{HttpVersion, parse_template};
 use crate::transport::Tuning;
@@ -25,14 +27,14 @@ pub struct TunnelArgs {
 /// The ends of tunnels.
 #[derive(Debug, Subcommand)]
 pub enum TunnelCommand {
-    /// Proxy UDP (CONNECT-UDP, RFC 9298) and TCP (CONNECT) over HTTP/3, HTTP/2 and HTTP/1.1
+    /// Proxy UDP (CONNECT-UDP, RFC 9298), TCP (CONNECT) and IP (CONNECT-IP, RFC 9484) over HTTP/3, HTTP/2 and HTTP/1.1
     #[command(
         mut_args(hide_content),
         after_help = "All settings of the server: --help",
         after_long_help = SERVE_EXAMPLES
     )]
     Serve(Box<ServeArgs>),
-    /// Lead local addresses through a proxy: forwards of UDP and TCP, SOCKS 5, HTTP CONNECT
+    /// Lead local addresses through a proxy: forwards of UDP and TCP, SOCKS 5, HTTP CONNECT, a network interface
     Connect(Box<ConnectArgs>),
 }
 
@@ -41,6 +43,7 @@ Examples:
   swiftwater tunnel serve --tokens tokens.txt --listen 0.0.0.0:443 --cert chain.pem --key key.pem
   swiftwater tunnel serve --tokens tokens.txt --target-port 443 --target-port 8000-8999
   swiftwater tunnel serve --proxy-for-anyone --allow-target 127.0.0.0/8 --target-port 1-65535
+  swiftwater tunnel serve --tokens tokens.txt --ip-pool 198.18.0.0/16 --ip-pool fd00:77::/64
   swiftwater tunnel serve --config /etc/swiftwater/serve.toml
 
 Each line of the file of tokens is a name and a secret of at least 16 characters; who sends it as
@@ -60,13 +63,15 @@ fn hide_content(arg: clap::Arg) -> clap::Arg {
 /// `tunnel connect`.
 #[derive(Args, Debug)]
 #[command(
-    group(ArgGroup::new("local-ends").args(["forwards", "socks", "http"]).required(true).multiple(true)),
+    group(ArgGroup::new("local-ends").args(["forwards", "socks", "http", "tun"]).required(true).multiple(true)),
     after_help = "\
 Examples:
   swiftwater tunnel connect proxy.example -L 8443:server.example:443 --token-file token.txt
   swiftwater tunnel connect proxy.example -L tcp:2222:server.example:22 --token-file token.txt
   swiftwater tunnel connect proxy.example --socks 1080 --http 8080 --token-file token.txt
+  swiftwater tunnel connect second.example --via first.example --socks 1080 --token-file token.txt
   swiftwater tunnel connect 127.0.0.1:4433 -L 5353:127.0.0.1:53 -L 8443:[2001:db8::1]:443 --insecure
+  swiftwater tunnel connect proxy.example --tun sw0 --route 10.1.0.0/16 --token-file token.txt
   swiftwater tunnel connect 'https://proxy.example/masque{?target_host,target_port}' -L 8443:server.example:443
 
 Programs then use the local addresses: curl --socks5-hostname 127.0.0.1:1080 URL, curl --proxy 127.0.0.1:8080 URL.
@@ -81,6 +86,20 @@ pub struct ConnectArgs {
         help = "The proxy: HOST[:PORT], or its URI template (RFC 9298) with the variables target_host and target_port"
     )]
     pub proxy: Template,
+
+    /// Another proxy on the way to the proxy.
+    #[arg(
+        long,
+        value_name = "PROXY",
+        value_parser = parse_template,
+        help = "Connect to the proxy through this one, so that neither knows both you and the target: HOST[:PORT], or its URI \
+                template. HTTP/3 in HTTP/3"
+    )]
+    pub via: Option<Template>,
+
+    /// File whose first line is the token for the proxy of --via, or the name of the user and the token
+    #[arg(long, value_name = "FILE", requires = "via")]
+    pub via_token_file: Option<PathBuf>,
 
     /// Local addresses and the targets that they lead to.
     #[arg(
@@ -98,6 +117,19 @@ pub struct ConnectArgs {
     /// Serve HTTP CONNECT at this local address, for TCP to any target; repeatable
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = local_address)]
     pub http: Vec<SocketAddr>,
+
+    /// Make a TUN device of this name that leads through the proxy (CONNECT-IP, RFC 9484): with the addresses that the
+    /// proxy assigns, and routes to what it advertises. Linux only, as root or with CAP_NET_ADMIN
+    #[arg(long, value_name = "NAME", value_parser = interface_name)]
+    pub tun: Option<String>,
+
+    /// Ask the proxy for packets to these targets only: a prefix, an address or a DNS name [default: all]
+    #[arg(long, value_name = "TARGET", requires = "tun", value_parser = parse_scope)]
+    pub tun_scope: Option<Scope>,
+
+    /// Route only this prefix, of what the proxy advertises, to the TUN device; repeatable [default: all of it]
+    #[arg(long = "route", value_name = "PREFIX", requires = "tun")]
+    pub routes: Vec<AddressPrefix>,
 
     /// Permit --socks and --http at addresses that other machines reach: who reaches them uses the proxy
     #[arg(long)]
@@ -131,4 +163,18 @@ pub struct ConnectArgs {
     /// Print one JSON object per event
     #[arg(long)]
     pub json: bool,
+}
+
+/// The name of a network interface.
+fn interface_name(text: &str) -> Result<String, String> {
+    is_interface_name(text)
+        .then(|| text.to_owned())
+        .ok_or_else(|| {
+            "the name of a network interface has 1 to 15 characters, none of them / : %".to_owned()
+        })
+}
+
+/// Packets of all protocols to a target.
+fn parse_scope(text: &str) -> Result<Scope, String> {
+    Scope::new(text, "*").map_err(|error| error.to_string())
 }

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use swiftwater_tunnel::client::TunnelClient;
+use swiftwater_tunnel::client::{TunnelCarrier, TunnelClient};
+use swiftwater_tunnel::target::Template;
 use tokio::task::JoinSet;
 
 use super::args::ConnectArgs;
+use super::ip_end::IpEnd;
 use super::local_end::Asked;
 use super::report::End;
 use crate::commands::get::trust;
 use crate::exit::{Exit, Failure};
-use crate::proxy_connector::{ProxyConnector, read_token};
+use crate::proxy_connector::{HttpVersion, Place, ProxyConnector, read_token};
 use crate::runtime::StopRequests;
 use crate::transport::{CloseReason, hang_up};
 
@@ -20,13 +22,32 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
     let token = args.token_file.as_deref().map(read_token).transpose()?;
     let (host, port) = args.proxy.proxy().map_err(|error| usage(&error))?;
     let proxy = format!("{host}:{port}");
-    let connector = ProxyConnector::new(
-        &args.proxy,
-        args.http_version,
-        &trust(&args.trust)?,
-        args.trust.connect_timeout,
-        &args.tuning,
-    )?;
+    // Before anything is connected: most often it is permission that is missing.
+    let (first_host, first_port) = match &args.via {
+        Some(first) => first.proxy().map_err(|error| usage(&error))?,
+        None => (host, port),
+    };
+    let mut interface = IpEnd::open(&args, &first_host, first_port).await?;
+    let connect_to = |place: &Place, proxy: &Template, version| {
+        let time_limit = args.trust.connect_timeout;
+        let trust = trust(&args.trust)?;
+        ProxyConnector::at(place, proxy, version, &trust, time_limit, &args.tuning)
+    };
+    let via = match &args.via {
+        Some(template) => {
+            let token = args.via_token_file.as_deref().map(read_token).transpose()?;
+            let connector = connect_to(&Place::First, template, HttpVersion::H3)?;
+            let quic = connector.quic.clone();
+            let tunnels = TunnelClient::new(template.clone(), token.as_ref(), connector);
+            Some((tunnels, quic))
+        }
+        None => None,
+    };
+    let place = match &via {
+        Some((tunnels, _)) => Place::Behind(Arc::new(TunnelCarrier::new(tunnels.clone()))),
+        None => Place::Only,
+    };
+    let connector = connect_to(&place, &args.proxy, args.http_version)?;
     let quic = connector.quic.clone();
     let mut stops = StopRequests::new()?;
     let (template, token) = (args.proxy.clone(), token.as_ref());
@@ -47,6 +68,10 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
     for (asked, local, _) in &ends {
         described(asked, local, asked.target().as_deref()).listening(&proxy, version, args.json)?;
     }
+    if let Some(interface) = &mut interface {
+        let begun = interface.begin(&tunnels, &args, (&proxy, version));
+        begun.await?;
+    }
     let mut running = JoinSet::new();
     for (_, _, end) in &ends {
         let end = Arc::clone(end);
@@ -54,6 +79,7 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
     }
     let outcome = tokio::select! {
         Some(Ok(error)) = running.join_next() => Err(Failure::from(error).context("a local address")),
+        failure = IpEnd::run(interface.as_mut()) => Err(failure),
         stopped = stops.next() => stopped,
     };
     running.shutdown().await;
@@ -61,8 +87,15 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
         let target = asked.target();
         described(asked, local, target.as_deref()).ended(&end.stats(), args.json)?;
     }
+    if let Some(interface) = interface {
+        interface.ended(args.json).await?;
+    }
     tunnels.close().await;
     hang_up(&quic, CloseReason::Done).await;
+    if let Some((tunnels, quic)) = via {
+        tunnels.close().await;
+        hang_up(&quic, CloseReason::Done).await;
+    }
     outcome
 }
 

@@ -1,12 +1,13 @@
-//! `tunnel`: a proxy for UDP and TCP, and local addresses that lead through one.
+//! `tunnel`: a proxy for UDP, TCP and IP, and local addresses and network interfaces that lead through one.
 //!
 //! - `tunnel serve` is [`super::serve`] with tunnels as the only content.
 //! - [`args`]: flags; [`forward`]: what `-L` says.
-//! - `connect`: the client; `connector`: its connections to the proxy; `local_end`: its local addresses; `report`: what it prints.
+//! - `connect`: the client; `connector`: its connections to the proxy; `local_end`: its local addresses; `ip_end`: its network interface; `report`: what it prints.
 
 pub mod args;
 mod connect;
 pub mod forward;
+mod ip_end;
 mod local_end;
 mod report;
 

@@ -1,4 +1,6 @@
-//! What `tunnel connect` prints: when a local address listens, and when it ends.
+//! What `tunnel connect` prints: when a local address listens or a network interface is up, and when it ends.
+
+use std::net::IpAddr;
 
 use http::Version;
 use serde::Serialize;
@@ -26,6 +28,30 @@ enum Event<'a> {
         udp: Option<Udp>,
         #[serde(flatten)]
         tcp: Option<Tcp>,
+    },
+}
+
+/// One object of `--json` about a network interface.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub(super) enum InterfaceEvent<'a> {
+    Listening {
+        kind: &'static str,
+        /// Its name.
+        local: &'a str,
+        addresses: &'a [IpAddr],
+        routes: Vec<String>,
+        /// Bytes.
+        mtu: u16,
+        proxy: &'a str,
+        http: &'a str,
+    },
+    Ended {
+        kind: &'static str,
+        local: &'a str,
+        packets_sent: u64,
+        packets_received: u64,
+        packets_dropped: u64,
     },
 }
 
@@ -71,11 +97,7 @@ impl End<'_> {
         version: Version,
         json: bool,
     ) -> Result<(), Failure> {
-        let http = match version {
-            Version::HTTP_3 => "h3",
-            Version::HTTP_2 => "h2",
-            _ => "h1",
-        };
+        let http = name_of(version);
         if json {
             let end = self;
             return output::json(&Event::Listening { end, proxy, http });
@@ -131,5 +153,52 @@ impl End<'_> {
             ));
         }
         output::line(&parts.join(", "))
+    }
+}
+
+impl InterfaceEvent<'_> {
+    pub(super) fn print(&self, json: bool) -> Result<(), Failure> {
+        if json {
+            return output::json(self);
+        }
+        output::line(&match self {
+            Self::Listening {
+                local,
+                addresses,
+                routes,
+                mtu,
+                proxy,
+                http,
+                ..
+            } => {
+                let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+                let addresses = addresses.join(", ");
+                let routes = match &routes[..] {
+                    few @ ([_] | [_, _] | [_, _, _]) => few.join(", "),
+                    many => format!("{} prefixes", many.len()),
+                };
+                format!(
+                    "TUN {local} has {addresses}, and leads to {routes} through {proxy} ({http}); MTU {mtu}"
+                )
+            }
+            Self::Ended {
+                local,
+                packets_sent,
+                packets_received,
+                packets_dropped,
+                ..
+            } => format!(
+                "{local}: {packets_sent} packets sent, {packets_received} received, {packets_dropped} dropped"
+            ),
+        })
+    }
+}
+
+/// The name of a version of HTTP.
+pub(super) fn name_of(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_3 => "h3",
+        Version::HTTP_2 => "h2",
+        _ => "h1",
     }
 }

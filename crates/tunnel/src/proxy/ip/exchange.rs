@@ -11,10 +11,8 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::JoinHandle;
 
 use super::address_pool::AddressPool;
-use super::device::PacketDevice;
-use super::network::IpNetwork;
+use crate::device::PacketDevice;
 use crate::ip::{IpHeader, MAX_PACKET};
-use crate::policy::TargetPolicy;
 use crate::proxy::stats::{Counters, Dropped};
 
 /// Packets that wait for a tunnel.
@@ -24,18 +22,23 @@ const WAITING: usize = 256;
 pub(in crate::proxy) struct Exchange {
     device: Arc<dyn PacketDevice>,
     own: Vec<IpAddr>,
-    policy: TargetPolicy,
     members: Arc<Mutex<Members>>,
     /// Reads the device, from the first tunnel on.
     reading: Mutex<Option<JoinHandle<()>>>,
-    counters: Arc<Counters>,
 }
 
 #[derive(Debug)]
 struct Members {
     pools: Vec<AddressPool>,
-    tunnels: HashMap<IpAddr, Sender<Bytes>>,
+    tunnels: HashMap<IpAddr, Member>,
     has_device_failed: bool,
+}
+
+/// Where the packets for an address go.
+#[derive(Clone, Debug)]
+struct Member {
+    packets: Sender<Bytes>,
+    counters: Arc<Counters>,
 }
 
 /// The addresses of one tunnel, free again when it is dropped.
@@ -54,30 +57,29 @@ pub(super) struct Membership {
 }
 
 impl Exchange {
-    /// `policy` is that of the proxy.
-    pub(in crate::proxy) fn new(
-        network: &IpNetwork,
-        policy: &TargetPolicy,
-        counters: Arc<Counters>,
-    ) -> Self {
+    pub(super) fn new(device: Arc<dyn PacketDevice>, pools: Vec<AddressPool>) -> Self {
+        let own = pools.iter().map(AddressPool::own).collect();
         let members = Members {
-            pools: network.pools(),
+            pools,
             tunnels: HashMap::new(),
             has_device_failed: false,
         };
         Self {
-            device: Arc::clone(&network.device),
-            own: network.own_addresses(),
-            policy: network.guarded_by(policy),
+            device,
+            own,
             members: Arc::new(Mutex::new(members)),
             reading: Mutex::default(),
-            counters,
         }
     }
 
-    /// An address of each version that is wanted and left; `None` if there is none at all. Fails if the device
-    /// has failed.
-    pub(super) fn join(&self, ipv4: bool, ipv6: bool) -> io::Result<Option<Membership>> {
+    /// An address of each version that is wanted and left; `None` if there is none at all. What is dropped for want of
+    /// room is counted in `counters`. Fails if the device has failed.
+    pub(super) fn join(
+        &self,
+        ipv4: bool,
+        ipv6: bool,
+        counters: &Arc<Counters>,
+    ) -> io::Result<Option<Membership>> {
         self.read_device();
         let mut members = lock(&self.members);
         if members.has_device_failed {
@@ -91,7 +93,11 @@ impl Exchange {
         }
         let (sender, packets) = mpsc::channel(WAITING);
         for &address in &addresses {
-            members.tunnels.insert(address, sender.clone());
+            let member = Member {
+                packets: sender.clone(),
+                counters: Arc::clone(counters),
+            };
+            members.tunnels.insert(address, member);
         }
         drop(members);
         let lease = Lease {
@@ -99,11 +105,6 @@ impl Exchange {
             members: Arc::clone(&self.members),
         };
         Ok(Some(Membership { lease, packets }))
-    }
-
-    /// Which addresses tunnels reach.
-    pub(super) fn policy(&self) -> &TargetPolicy {
-        &self.policy
     }
 
     /// Whether the network has one of the versions that are wanted.
@@ -117,6 +118,11 @@ impl Exchange {
         self.device.send(packet)
     }
 
+    /// The proxy's own addresses.
+    pub(super) fn own_addresses(&self) -> &[IpAddr] {
+        &self.own
+    }
+
     /// The proxy's own address of the version of `other`.
     pub(super) fn own_address(&self, other: IpAddr) -> Option<IpAddr> {
         let mut own = self.own.iter().copied();
@@ -128,9 +134,8 @@ impl Exchange {
         reading.get_or_insert_with(|| {
             let device = Arc::clone(&self.device);
             let members = Arc::clone(&self.members);
-            let counters = Arc::clone(&self.counters);
             tokio::spawn(async move {
-                let error = read(&*device, &members, &counters).await;
+                let error = read(&*device, &members).await;
                 tracing::error!(%error, "the device for packets of tunnels failed");
                 let mut members = lock(&members);
                 members.has_device_failed = true;
@@ -141,11 +146,7 @@ impl Exchange {
 }
 
 /// Hands packets to tunnels until the device fails.
-async fn read(
-    device: &dyn PacketDevice,
-    members: &Mutex<Members>,
-    counters: &Counters,
-) -> io::Error {
+async fn read(device: &dyn PacketDevice, members: &Mutex<Members>) -> io::Error {
     let mut buffer = vec![0; MAX_PACKET];
     loop {
         let received = poll_fn(|cx| device.poll_receive(cx, &mut buffer)).await;
@@ -154,16 +155,19 @@ async fn read(
             Err(error) => return error,
         };
         let Ok(header) = IpHeader::parse(packet) else {
-            counters.on_drop(Dropped::Unknown, 1);
             continue;
         };
-        let tunnel = lock(members).tunnels.get(&header.destination).cloned();
-        let Some(tunnel) = tunnel else {
+        let member = lock(members).tunnels.get(&header.destination).cloned();
+        let Some(member) = member else {
             // For an address of no tunnel.
             continue;
         };
-        if tunnel.try_send(Bytes::copy_from_slice(packet)).is_err() {
-            counters.on_drop(Dropped::Full, 1);
+        if member
+            .packets
+            .try_send(Bytes::copy_from_slice(packet))
+            .is_err()
+        {
+            member.counters.on_drop(Dropped::Full, 1);
         }
     }
 }

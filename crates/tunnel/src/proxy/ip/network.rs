@@ -7,17 +7,27 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::address_pool::AddressPool;
-use super::device::PacketDevice;
+use super::exchange::Exchange;
+use crate::device::PacketDevice;
 use crate::policy::{Prefix, TargetPolicy};
 
 /// The addresses for tunnels, and the device that their packets go to.
 ///
 /// Of each prefix the second address is the proxy's own: ICMP errors come from it. The first, and for IPv4 the last,
-/// are not used.
+/// are not used. Clones share the addresses.
+///
+/// With a TUN device, the kernel forwards what it gets only if `net.ipv4.ip_forward` or `net.ipv6.conf.all.forwarding` is
+/// set, and answers find the way back only if the prefixes are routed to this machine, or translated.
 #[derive(Clone)]
 pub struct IpNetwork {
-    pub(super) device: Arc<dyn PacketDevice>,
+    exchange: Arc<Exchange>,
     prefixes: Vec<Prefix>,
+}
+
+/// A network with what the tunnels of one proxy reach in it.
+pub(in crate::proxy) struct Attachment {
+    pub(super) exchange: Arc<Exchange>,
+    pub(super) policy: TargetPolicy,
 }
 
 /// Prefixes that are no addresses for tunnels.
@@ -38,32 +48,29 @@ pub enum NetworkError {
 impl IpNetwork {
     /// The network of `device` with the addresses of `prefixes`: one of IPv4, one of IPv6, or both.
     pub fn new(device: impl PacketDevice, prefixes: &[Prefix]) -> Result<Self, NetworkError> {
-        let versions = prefixes.iter().map(|prefix| prefix.address().is_ipv4());
-        match versions.collect::<Vec<_>>()[..] {
-            [] => return Err(NetworkError::Empty),
-            [_] | [true, false] | [false, true] => {}
-            _ => return Err(NetworkError::Twice),
-        }
-        if let Some(&small) = prefixes
-            .iter()
-            .find(|prefix| AddressPool::new(**prefix).is_none())
-        {
-            return Err(NetworkError::Small(small));
-        }
+        let pools = pools(prefixes)?;
         Ok(Self {
-            device: Arc::new(device),
+            exchange: Arc::new(Exchange::new(Arc::new(device), pools)),
             prefixes: prefixes.to_vec(),
         })
     }
 
     /// The proxy's own addresses, one of each prefix.
     pub fn own_addresses(&self) -> Vec<IpAddr> {
-        self.pools().iter().map(AddressPool::own).collect()
+        self.exchange.own_addresses().to_vec()
+    }
+
+    /// The network for a proxy with this policy.
+    pub(in crate::proxy) fn attach(&self, policy: &TargetPolicy) -> Attachment {
+        Attachment {
+            exchange: Arc::clone(&self.exchange),
+            policy: self.guarded_by(policy),
+        }
     }
 
     /// The same policy, and tunnels do not reach the network's own addresses, those of the proxy and of other tunnels,
     /// unless they are allowed explicitly: these may be public.
-    pub(super) fn guarded_by(&self, policy: &TargetPolicy) -> TargetPolicy {
+    fn guarded_by(&self, policy: &TargetPolicy) -> TargetPolicy {
         let is_allowed = |prefix: &Prefix| {
             let mut allowed = policy.allowed.iter();
             allowed
@@ -74,13 +81,27 @@ impl IpNetwork {
         guarded.denied.extend(own);
         guarded
     }
+}
 
-    pub(super) fn pools(&self) -> Vec<AddressPool> {
-        let prefixes = self.prefixes.iter();
-        prefixes
-            .filter_map(|prefix| AddressPool::new(*prefix))
-            .collect()
+/// The addresses that the device of a network of `prefixes` has itself, with the lengths of the prefixes.
+pub fn interface_addresses(prefixes: &[Prefix]) -> Result<Vec<Prefix>, NetworkError> {
+    let own = pools(prefixes)?;
+    let pairs = own.iter().zip(prefixes);
+    let own = pairs.filter_map(|(pool, prefix)| Prefix::new(pool.own(), prefix.length()));
+    Ok(own.collect())
+}
+
+fn pools(prefixes: &[Prefix]) -> Result<Vec<AddressPool>, NetworkError> {
+    let versions = prefixes.iter().map(|prefix| prefix.address().is_ipv4());
+    match versions.collect::<Vec<_>>()[..] {
+        [] => return Err(NetworkError::Empty),
+        [_] | [true, false] | [false, true] => {}
+        _ => return Err(NetworkError::Twice),
     }
+    let pools = prefixes
+        .iter()
+        .map(|prefix| AddressPool::new(*prefix).ok_or(NetworkError::Small(*prefix)));
+    pools.collect()
 }
 
 impl fmt::Debug for IpNetwork {

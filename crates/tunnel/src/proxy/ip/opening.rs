@@ -9,7 +9,7 @@ use swiftwater_http::udp::connect::HttpDatagrams;
 use swiftwater_http::web::body::Body;
 use swiftwater_http::web::upgrade::UpgradeRequest;
 
-use super::exchange::Exchange;
+use super::network::Attachment;
 use super::rules::PacketRules;
 use super::tunnel::{IpTunnel, IpTunnelEnd};
 use crate::CONNECT_IP;
@@ -19,18 +19,19 @@ use crate::proxy::refusal::Refusal;
 use crate::proxy::{CAPSULE_PROTOCOL, TunnelProxy, WAITING_PIECES, resolve};
 
 impl TunnelProxy {
-    /// Opens a tunnel for the packets of `scope` in `exchange`.
+    /// Opens a tunnel for the packets of `scope` into the network of `attachment`.
     pub(in crate::proxy) async fn open_ip(
         &self,
-        exchange: &Arc<Exchange>,
+        attachment: &Attachment,
         head: &request::Parts,
         asked: &UpgradeRequest,
         scope: Scope,
     ) -> Result<Response<Body>, Refusal> {
         let shared = &self.shared;
+        let Attachment { exchange, policy } = attachment;
         let user = shared.config.access.check(&head.headers)?;
         let targets = self.scope_addresses(&scope).await?;
-        let rules = PacketRules::new(exchange.policy().clone(), targets, scope.protocol);
+        let rules = PacketRules::new(policy.clone(), targets, scope.protocol);
         if rules.routes().as_slice().is_empty() {
             return Err(nothing_permitted(&scope));
         }
@@ -39,7 +40,9 @@ impl TunnelProxy {
             return Err(Refusal::NoSuchVersion);
         }
         let place = shared.places.take(user.as_deref())?;
-        let membership = exchange.join(ipv4, ipv6).map_err(Refusal::Socket)?;
+        let membership = exchange
+            .join(ipv4, ipv6, &shared.counters)
+            .map_err(Refusal::Socket)?;
         let membership = membership.ok_or(Refusal::Full)?;
         let (to_client, body) = Channel::<Bytes, IpTunnelEnd>::new(WAITING_PIECES);
         let tunnel = IpTunnel {
@@ -49,6 +52,7 @@ impl TunnelProxy {
             datagrams: head.extensions.get::<HttpDatagrams>().cloned(),
             to_client,
             from_client: asked.incoming().unwrap_or_default(),
+            budget: place.budget(),
             idle_timeout: shared.config.limits.idle_timeout,
             counters: Arc::clone(&shared.counters),
         };

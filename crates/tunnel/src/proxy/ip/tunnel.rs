@@ -26,6 +26,7 @@ use crate::ip::{
 use crate::proxy::content::Content;
 use crate::proxy::idle::Idle;
 use crate::proxy::stats::{Counters, Dropped};
+use crate::proxy::user_budget::{Direction, UserBudget};
 
 /// What a tunnel needs.
 pub(super) struct IpTunnel {
@@ -38,6 +39,8 @@ pub(super) struct IpTunnel {
     pub(super) to_client: Sender<Bytes, IpTunnelEnd>,
     /// Content from the client: capsules.
     pub(super) from_client: Body,
+    /// What the user may pass; `None` without a limit.
+    pub(super) budget: Option<Arc<UserBudget>>,
     pub(super) idle_timeout: Duration,
     pub(super) counters: Arc<Counters>,
 }
@@ -92,6 +95,7 @@ impl IpTunnel {
             exchange: self.exchange,
             rules: self.rules,
             icmp: IcmpBudget::new(),
+            budget: self.budget,
             opened_at: Instant::now(),
             counters: Arc::clone(&counters),
         };
@@ -126,6 +130,7 @@ struct Forwarding {
     exchange: Arc<Exchange>,
     rules: PacketRules,
     icmp: IcmpBudget,
+    budget: Option<Arc<UserBudget>>,
     opened_at: Instant,
     counters: Arc<Counters>,
 }
@@ -218,6 +223,9 @@ impl Forwarding {
             self.counters.on_drop(Dropped::Forbidden, 1);
             return Ok(());
         }
+        if !self.is_within_limit(Direction::ToClient, packet) {
+            return Ok(());
+        }
         let Err(error) = self.client.forward(packet) else {
             return Ok(());
         };
@@ -257,10 +265,23 @@ impl Forwarding {
             }
             return;
         }
+        if !self.is_within_limit(Direction::ToTarget, &packet) {
+            return;
+        }
         match self.exchange.send(&packet) {
             Ok(()) => self.counters.on_datagrams_to_target(1, packet.len()),
             Err(_) => self.counters.on_drop(Dropped::Full, 1),
         }
+    }
+
+    /// Whether the user may pass a packet; counts one that does not.
+    fn is_within_limit(&self, direction: Direction, packet: &[u8]) -> bool {
+        let mut budget = self.budget.iter();
+        let admits = budget.all(|budget| budget.admit(direction, packet.len()));
+        if !admits {
+            self.counters.on_drop(Dropped::OverLimit, 1);
+        }
+        admits
     }
 
     fn icmp_about(

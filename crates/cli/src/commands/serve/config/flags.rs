@@ -2,6 +2,7 @@
 
 use toml::Spanned;
 
+use super::tunnels::Tunnels;
 use super::values::{Count, Fields, Period, RoutePath};
 use super::{CertificateFiles, Config, Route, Site, read};
 use crate::commands::serve::args::ServeArgs;
@@ -20,6 +21,11 @@ pub fn effective(args: &ServeArgs) -> Result<Config, Failure> {
         return Err(Failure::new(Exit::Usage, format_args!("ACME: {problem}")));
     }
     if let Some(problem) = config.transport.tecc_problem() {
+        return Err(Failure::new(Exit::Usage, problem));
+    }
+    let routes = config.sites.iter().flat_map(|site| &site.get_ref().routes);
+    let mut tunnels = routes.filter_map(|route| route.get_ref().tunnels.as_ref());
+    if let Some(problem) = tunnels.find_map(Tunnels::problem) {
         return Err(Failure::new(Exit::Usage, problem));
     }
     if config.sites.is_empty() {

@@ -197,7 +197,7 @@ fn check_routes(routes: &[Spanned<Route>]) -> Result<(), Fault> {
                 "a route needs either a directory, an upstream, a redirect or tunnels"
             }
             _ => match tunnels {
-                Some(problem) => problem,
+                Some(ref problem) => problem,
                 None => continue,
             },
         };

@@ -1,14 +1,19 @@
-//! Routes that proxy UDP and TCP: their part of the configuration, and the tokens of their users.
+//! Routes that proxy UDP, TCP and IP: their part of the configuration, and the tokens of their users.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use swiftwater::units::Bandwidth;
+use swiftwater::units::text::parse_rate;
 use swiftwater_tunnel::policy::{Ports, Prefix, TargetPolicy};
-use swiftwater_tunnel::proxy::{Access, Limits, ProxyConfig, Token};
+use swiftwater_tunnel::proxy::{
+    Access, Limits, ProxyConfig, Token, UserLimit, interface_addresses,
+};
 use swiftwater_tunnel::tecc::RepairLimits;
 
 use super::values::{Count, Period};
@@ -18,7 +23,11 @@ use crate::files::read_limited;
 /// The largest file of tokens that is read, bytes.
 const MAX_TOKENS: u64 = 16 << 20;
 
-/// A proxy for UDP (CONNECT-UDP, RFC 9298) and TCP (CONNECT).
+/// The TUN device of a proxy for IP, unless it has another name.
+const DEVICE: &str = "swiftwater0";
+
+/// A proxy for UDP (CONNECT-UDP, RFC 9298) and TCP (CONNECT), and for IP (CONNECT-IP, RFC 9484) if it has addresses for
+/// that.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tunnels {
@@ -39,10 +48,25 @@ pub struct Tunnels {
     pub most: Count<1, 1_000_000>,
     /// Tunnels of one user at once. Default: 128.
     pub most_per_user: Count<1, 1_000_000>,
+    /// What the tunnels of one user may pass together, in each direction. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_bandwidth: Option<UserBandwidth>,
+    /// UDP datagrams and IP packets of one user each second, in each direction. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_packets: Option<Count<1, 1_000_000_000>>,
+    /// New tunnels for UDP and TCP to one address each second. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new_per_target: Option<Count<1, 1_000_000>>,
     /// How long a tunnel for UDP lasts without a datagram. Default: 2 minutes.
     pub idle_timeout: Period,
     /// Whether losses on the way to clients are repaired for those that ask for it. Default: yes.
     pub repair: bool,
+    /// The addresses of tunnels for IP packets, one prefix of each version of IP. Default: none, no such tunnels.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ip_pool: Vec<AddressPrefix>,
+    /// The name of the TUN device that those lead into. Default: `swiftwater0`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tun: Option<String>,
 }
 
 impl Default for Tunnels {
@@ -56,20 +80,48 @@ impl Default for Tunnels {
             deny: Vec::new(),
             most: Count::clamped(limits.tunnels as u64),
             most_per_user: Count::clamped(limits.tunnels_per_user as u64),
+            user_bandwidth: None,
+            user_packets: None,
+            new_per_target: None,
             idle_timeout: Period(limits.idle_timeout),
             repair: true,
+            ip_pool: Vec::new(),
+            tun: None,
         }
     }
 }
 
 impl Tunnels {
     /// What is wrong, if something is.
-    pub(super) fn problem(&self) -> Option<&'static str> {
+    pub(super) fn problem(&self) -> Option<String> {
         match (&self.tokens, self.anyone) {
-            (None, false) => Some("a proxy needs tokens, or anyone = true"),
-            (Some(_), true) => Some("tokens and anyone = true exclude each other"),
-            _ => None,
+            (None, false) => return Some("a proxy needs tokens, or anyone = true".to_owned()),
+            (Some(_), true) => {
+                return Some("tokens and anyone = true exclude each other".to_owned());
+            }
+            _ => {}
         }
+        if self.ip_pool.is_empty() {
+            return self.tun.as_ref().map(|_| "tun needs an ip_pool".to_owned());
+        }
+        if !is_interface_name(self.device()) {
+            return Some(format!(
+                "{:?} is not the name of a network interface",
+                self.device()
+            ));
+        }
+        let wrong = interface_addresses(&self.pools()).err()?;
+        Some(format!("ip_pool: {wrong}"))
+    }
+
+    /// The prefixes for tunnels for IP packets; none if there are no such tunnels.
+    pub(in crate::commands::serve) fn pools(&self) -> Vec<Prefix> {
+        self.ip_pool.iter().map(|it| it.0).collect()
+    }
+
+    /// The name of the TUN device.
+    pub(in crate::commands::serve) fn device(&self) -> &str {
+        self.tun.as_deref().unwrap_or(DEVICE)
     }
 
     /// The configuration of the proxy, with the tokens as they are in the file now.
@@ -88,6 +140,11 @@ impl Tunnels {
             limits: Limits {
                 tunnels: self.most.get() as usize,
                 tunnels_per_user: self.most_per_user.get() as usize,
+                user: UserLimit {
+                    bytes: self.user_bandwidth.and_then(UserBandwidth::bytes),
+                    packets: self.user_packets.and_then(|it| NonZeroU64::new(it.get())),
+                },
+                new_per_target: self.new_per_target.and_then(|it| NonZeroU64::new(it.get())),
                 idle_timeout: self.idle_timeout.0,
                 ..Limits::default()
             },
@@ -95,6 +152,12 @@ impl Tunnels {
             ..ProxyConfig::new(access)
         })
     }
+}
+
+/// Whether Linux takes `name` for a network interface.
+pub(crate) fn is_interface_name(name: &str) -> bool {
+    let is_printable = |byte: u8| byte.is_ascii_graphic() && !b"/:%".contains(&byte);
+    (1..=15).contains(&name.len()) && name.bytes().all(is_printable) && !matches!(name, "." | "..")
 }
 
 /// The tokens of a file.
@@ -124,6 +187,40 @@ fn tokens(file: &Path) -> Result<Arc<[Token]>, Failure> {
         return Err(failure("it has no tokens".to_owned()));
     }
     Ok(tokens.into())
+}
+
+/// A rate, `100mbit`: bits each second.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct UserBandwidth(Bandwidth);
+
+impl UserBandwidth {
+    /// Bytes each second, at least one.
+    fn bytes(self) -> Option<NonZeroU64> {
+        NonZeroU64::new((self.0.as_bps() / 8).max(1))
+    }
+}
+
+impl FromStr for UserBandwidth {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_rate(text)
+            .map(Self)
+            .map_err(|error| error.to_string())
+    }
+}
+
+impl Serialize for UserBandwidth {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}bit", self.0.as_bps()))
+    }
+}
+
+impl<'de> Deserialize<'de> for UserBandwidth {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
 }
 
 /// A port, `443`, or a range of ports, `8000-8999`.

@@ -1,0 +1,189 @@
+//! The network interface of `tunnel connect`.
+
+#[cfg(not(target_os = "linux"))]
+pub(super) use elsewhere::IpEnd;
+#[cfg(target_os = "linux")]
+pub(super) use linux::IpEnd;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::net::IpAddr;
+
+    use http::Version;
+    use swiftwater_tunnel::client::interface::{InterfaceError, IpInterface, WantedRoutes};
+    use swiftwater_tunnel::client::{IpTunnel, TunnelClient};
+    use swiftwater_tunnel::ip::Scope;
+    use swiftwater_tunnel::policy::Prefix;
+    use tokio::net::lookup_host;
+    use tokio::time::timeout;
+
+    use super::super::args::ConnectArgs;
+    use super::super::report::{InterfaceEvent, name_of};
+    use crate::exit::{Exit, Failure, plain_io_error};
+
+    const KIND: &str = "ip";
+
+    /// A TUN device that leads into a tunnel, once there is one.
+    pub(in super::super) struct IpEnd {
+        name: String,
+        interface: IpInterface,
+        tunnel: Option<IpTunnel>,
+    }
+
+    impl IpEnd {
+        /// Makes the device, if one is asked for, for a proxy at `host` and `port`.
+        pub(in super::super) async fn open(
+            args: &ConnectArgs,
+            host: &str,
+            port: u16,
+        ) -> Result<Option<Self>, Failure> {
+            let Some(name) = args.tun.clone() else {
+                return Ok(None);
+            };
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            let found = lookup_host((host, port)).await.map_err(|error| {
+                let why = plain_io_error(&error);
+                Failure::new(Exit::UnknownHost, format_args!("{host}: {why}"))
+            })?;
+            let proxy: Vec<IpAddr> = found.map(|it| it.ip().to_canonical()).collect();
+            let wanted: Vec<Prefix> = args.routes.iter().map(|it| it.0).collect();
+            let interface = IpInterface::open(&name, WantedRoutes::within(&wanted), &proxy);
+            Ok(Some(Self {
+                interface: interface.map_err(failure)?,
+                name,
+                tunnel: None,
+            }))
+        }
+
+        /// Opens the tunnel, waits for its addresses and routes, and says what it has.
+        pub(in super::super) async fn begin(
+            &mut self,
+            tunnels: &TunnelClient,
+            args: &ConnectArgs,
+            proxy: (&str, Version),
+        ) -> Result<(), Failure> {
+            let begun = self.configure(tunnels, args).await;
+            let begun = begun.and_then(|()| self.announce(proxy, args.json));
+            if begun.is_err() {
+                self.interface.close().await;
+            }
+            begun
+        }
+
+        async fn configure(
+            &mut self,
+            tunnels: &TunnelClient,
+            args: &ConnectArgs,
+        ) -> Result<(), Failure> {
+            let scope = args.tun_scope.as_ref().unwrap_or(&Scope::ANY);
+            let opened = tunnels.open_ip(scope).await;
+            let mut tunnel = opened.map_err(|error| Failure::new(Exit::Connection, error))?;
+            let time_limit = args.trust.connect_timeout;
+            let configured = timeout(time_limit, self.interface.configure(&mut tunnel)).await;
+            match configured {
+                Ok(configured) => configured.map_err(failure)?,
+                Err(_) => {
+                    return Err(Failure::new(
+                        Exit::Connection,
+                        format_args!("the proxy assigned no address in {time_limit:?}"),
+                    ));
+                }
+            }
+            self.tunnel = Some(tunnel);
+            Ok(())
+        }
+
+        fn announce(&self, (proxy, version): (&str, Version), json: bool) -> Result<(), Failure> {
+            let state = self.interface.state();
+            let event = InterfaceEvent::Listening {
+                kind: KIND,
+                local: &self.name,
+                addresses: &state.addresses,
+                routes: state.routes.iter().map(ToString::to_string).collect(),
+                mtu: state.mtu,
+                proxy,
+                http: name_of(version),
+            };
+            event.print(json)
+        }
+
+        /// Forwards until the tunnel ends; for ever if there is none.
+        pub(in super::super) async fn run(end: Option<&mut Self>) -> Failure {
+            match end {
+                Some(Self {
+                    interface,
+                    tunnel: Some(tunnel),
+                    ..
+                }) => failure(interface.run(tunnel).await),
+                _ => std::future::pending().await,
+            }
+        }
+
+        /// Removes the device, and says what passed.
+        pub(in super::super) async fn ended(mut self, json: bool) -> Result<(), Failure> {
+            let stats = self.interface.stats();
+            self.interface.close().await;
+            let event = InterfaceEvent::Ended {
+                kind: KIND,
+                local: &self.name,
+                packets_sent: stats.sent,
+                packets_received: stats.received,
+                packets_dropped: stats.dropped,
+            };
+            event.print(json)
+        }
+    }
+
+    fn failure(error: InterfaceError) -> Failure {
+        let exit = match error {
+            InterfaceError::Tunnel(_) => Exit::Connection,
+            _ => Exit::Failure,
+        };
+        Failure::new(exit, error)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    use http::Version;
+    use swiftwater_tunnel::client::TunnelClient;
+
+    use super::super::args::ConnectArgs;
+    use crate::exit::{Exit, Failure};
+
+    /// There is no such interface here.
+    pub(in super::super) enum IpEnd {}
+
+    impl IpEnd {
+        pub(in super::super) async fn open(
+            args: &ConnectArgs,
+            _: &str,
+            _: u16,
+        ) -> Result<Option<Self>, Failure> {
+            match args.tun {
+                Some(_) => Err(Failure::new(Exit::Usage, "--tun needs Linux")),
+                None => Ok(None),
+            }
+        }
+
+        pub(in super::super) async fn begin(
+            &mut self,
+            _: &TunnelClient,
+            _: &ConnectArgs,
+            _: (&str, Version),
+        ) -> Result<(), Failure> {
+            match *self {}
+        }
+
+        pub(in super::super) async fn run(end: Option<&mut Self>) -> Failure {
+            match end {
+                Some(end) => match *end {},
+                None => std::future::pending().await,
+            }
+        }
+
+        pub(in super::super) async fn ended(self, _: bool) -> Result<(), Failure> {
+            match self {}
+        }
+    }
+}
