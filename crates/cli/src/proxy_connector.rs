@@ -6,32 +6,22 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use swiftwater::Client;
-use swiftwater::net::DatagramCarrier as _;
 use swiftwater::tls::rustls::ClientConfig;
 use swiftwater_http::h3;
 use swiftwater_http::tcp::{ALPN_HTTP2, ALPN_HTTP11};
 use swiftwater_http::udp::{ALPN_HTTP3, SendRequest};
-use swiftwater_tunnel::client::{
-    Connect, Connecting, ConnectingTcp, HttpVersions, TcpConnection, TunnelCarrier,
-};
+use swiftwater_tunnel::client::{Connect, Connecting, ConnectingTcp, HttpVersions, TcpConnection};
 use swiftwater_tunnel::proxy::Token;
-use swiftwater_tunnel::target::{Target, Template};
-use swiftwater_tunnel::transport::{fit_packets_of_tunnels, for_client};
-use tokio::time::{sleep, timeout};
+use swiftwater_tunnel::target::Template;
+use swiftwater_tunnel::transport::for_client;
+use tokio::time::timeout;
 
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::files::read_limited;
-use crate::transport::{Trust, Tuning, build_failure, client, client_failure, connect};
+use crate::transport::{Trust, Tuning, build_failure, client, connect};
 
 /// How long QUIC gets before TCP is tried.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// In this time the first of two proxies finds out that its way to here carries more than the packets of the start. What
-/// the second sends before that is lost, and it would take that for the limit of its path.
-const LEAST_SETTLING: Duration = Duration::from_secs(1);
-
-/// The same in round trips.
-const SETTLING_ROUND_TRIPS: u32 = 10;
 
 /// The largest file with a token, bytes.
 const MAX_TOKEN_FILE: u64 = 64 << 10;
@@ -58,21 +48,6 @@ pub(crate) struct ProxyConnector {
     port: u16,
     versions: HttpVersions,
     time_limit: Duration,
-    /// Whether connections that carry tunnels lead through it.
-    carries_tunnels: bool,
-    /// What leads to the proxy; `None` for a socket.
-    carrier: Option<Arc<TunnelCarrier>>,
-}
-
-/// Which of the proxies of a chain is connected to.
-#[derive(Clone)]
-pub(crate) enum Place {
-    /// The only one.
-    Only,
-    /// The first one, whose tunnels carry the connection to the next.
-    First,
-    /// One behind the proxy of this carrier.
-    Behind(Arc<TunnelCarrier>),
 }
 
 impl ProxyConnector {
@@ -84,44 +59,15 @@ impl ProxyConnector {
         time_limit: Duration,
         tuning: &Tuning,
     ) -> Result<Self, Failure> {
-        Self::at(&Place::Only, template, version, trust, time_limit, tuning)
-    }
-
-    /// The same at a place in a chain. Behind another proxy there is only HTTP/3.
-    pub(crate) fn at(
-        place: &Place,
-        template: &Template,
-        version: HttpVersion,
-        trust: &Trust,
-        time_limit: Duration,
-        tuning: &Tuning,
-    ) -> Result<Self, Failure> {
         let proxy = template.proxy();
         let (host, port) = proxy.map_err(|error| Failure::new(Exit::Usage, error))?;
         let builder = client(trust, ALPN_HTTP3, tuning).transport(|transport| {
             for_client(transport);
-            if matches!(place, Place::First) {
-                fit_packets_of_tunnels(transport);
-            }
             transport.handshake_timeout = time_limit;
         });
-        let (builder, carrier) = match place {
-            Place::Behind(carrier) => (
-                builder.carrier(Arc::clone(carrier) as _),
-                Some(Arc::clone(carrier)),
-            ),
-            Place::Only | Place::First => (builder, None),
-        };
         let tls = builder.tls_over_tcp();
         let mut tls = tls.map_err(|error| build_failure(&error))?;
         let (versions, names) = match version {
-            HttpVersion::Auto if carrier.is_some() => (HttpVersions::Http3, Vec::new()),
-            HttpVersion::H2 | HttpVersion::H1 if carrier.is_some() => {
-                return Err(Failure::new(
-                    Exit::Usage,
-                    "through another proxy there is only HTTP/3 to the proxy",
-                ));
-            }
             HttpVersion::Auto => (
                 HttpVersions::Http3OrTcp(PATIENCE.min(time_limit)),
                 vec![ALPN_HTTP2, ALPN_HTTP11],
@@ -138,8 +84,6 @@ impl ProxyConnector {
             port,
             versions,
             time_limit,
-            carrier,
-            carries_tunnels: matches!(place, Place::First),
         })
     }
 }
@@ -147,27 +91,8 @@ impl ProxyConnector {
 impl Connect for ProxyConnector {
     fn connect(&self) -> Connecting<'_> {
         Box::pin(async move {
-            let connected = match &self.carrier {
-                None => connect(&self.quic, &self.host, self.port).await,
-                Some(carrier) => {
-                    let address = carrier.address_of(&Target::new(&self.host, self.port)?);
-                    tokio::select! {
-                        connected = self.quic.connect_any(vec![address], &self.host) => {
-                            connected.map_err(|error| client_failure(&error, &self.host))
-                        }
-                        refused = carrier.refusal(address) => return Err(refused.into()),
-                    }
-                }
-            };
+            let connected = connect(&self.quic, &self.host, self.port).await;
             let connection = connected.map_err(|failure| failure.to_string())?;
-            if self.carries_tunnels {
-                let stats = connection.stats();
-                let rtt = stats
-                    .paths
-                    .first()
-                    .map_or(Duration::ZERO, |path| path.smoothed_rtt);
-                sleep((rtt * SETTLING_ROUND_TRIPS).max(LEAST_SETTLING)).await;
-            }
             Ok(SendRequest::new(connection, h3::Config::default()))
         })
     }

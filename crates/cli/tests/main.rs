@@ -5,6 +5,7 @@
 
 #[path = "support/https.rs"]
 mod https;
+mod namespaces;
 #[path = "support/operated.rs"]
 mod operated;
 mod origin;
@@ -52,5 +53,6 @@ mod stopping;
 mod transfers;
 mod tunnel;
 mod tunnel_get;
+mod tunnel_ip;
 mod urls;
 mod web;

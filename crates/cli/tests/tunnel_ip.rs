@@ -1,11 +1,9 @@
 //! `tunnel` for IP packets: a network interface that leads through a proxy, in network namespaces of the test. They need
 //! root, TUN devices and the program `ip`; elsewhere these tests say so and test nothing.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(target_os = "linux")]
 
-mod namespaces;
-mod support;
+use crate::support;
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -20,7 +18,7 @@ use serde_json::Value;
 use socket2::{Domain, Protocol, Socket, Type};
 use tempfile::TempDir;
 
-use namespaces::Namespace;
+use crate::namespaces::Namespace;
 use support::{Running, failed, swiftwater};
 
 const TOKENS: &str = "alice a-secret-of-the-test\n";

@@ -83,7 +83,7 @@ async fn requests_at_once_share_one_connection() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_alt_svc_field_brings_the_next_request_to_http3() {
-    guard(async {
+    guard(Box::pin(async {
         // Where HTTP/3 is, is not where TCP is.
         let there = World::new(Tcp::None, Udp::Http3, service_fn(greet)).await;
         let layer = AltSvcLayer::new(there.port, Duration::from_secs(3600));
@@ -109,7 +109,7 @@ async fn an_alt_svc_field_brings_the_next_request_to_http3() {
         assert!(chosen(&response).reused);
         assert_eq!(client.pool_stats().http3, 1);
         assert_eq!(client.pool_stats().http2, 1);
-    })
+    }))
     .await;
 }
 

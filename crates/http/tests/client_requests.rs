@@ -192,7 +192,7 @@ const SHORT: Duration = Duration::from_millis(200);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_phase_of_connecting_has_its_limit() {
-    guard(async {
+    guard(Box::pin(async {
         let world = World::new(Tcp::None, Udp::Silent, service_fn(echo)).await;
         let client = world.client().timeouts(limits(|it| it.resolve = SHORT));
         let client = client.build().unwrap();
@@ -236,7 +236,7 @@ async fn each_phase_of_connecting_has_its_limit() {
         let client = world.client().timeouts(limits(|it| it.total = Some(SHORT)));
         let error = client.build().unwrap().send(silent()).await.unwrap_err();
         assert!(matches!(error, Error::Timeout(Phase::Total)), "{error:?}");
-    })
+    }))
     .await;
 }
 
@@ -355,7 +355,7 @@ async fn a_request_dropped_while_connecting_blocks_no_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn measurements_have_each_phase() {
-    guard(async {
+    guard(Box::pin(async {
         let data = vec![3; 100_000];
         for (tcp, policy, protocol) in VERSIONS {
             let world = World::new(tcp, Udp::Http3, service_fn(echo)).await;
@@ -394,7 +394,7 @@ async fn measurements_have_each_phase() {
             assert_eq!((abandoned.resolve, abandoned.handshake), (None, None));
             assert_eq!(abandoned.end, Some(End::Abandoned));
         }
-    })
+    }))
     .await;
 }
 

@@ -9,9 +9,6 @@ use swiftwater_net::quic::TransportConfig;
 /// carry it with the smallest MTU of 1300 bytes.
 const INITIAL_DATAGRAM_SIZE: u16 = 1252;
 
-/// The same of packets that carry packets of the size above: those of the connection to the first of two proxies.
-const INITIAL_SIZE_OF_OUTER: u16 = 1320;
-
 /// How often a client says that it is there: tunnels may be silent for longer than connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -21,14 +18,7 @@ pub fn fit_initial_packets(transport: &mut TransportConfig) {
     *size = (*size).max(INITIAL_DATAGRAM_SIZE);
 }
 
-/// Makes the first packets of connections that carry tunnels fit into tunnels themselves: for the client of the first of
-/// two proxies. The path has to carry packets for IPv6 of 1368 bytes.
-pub fn fit_packets_of_tunnels(transport: &mut TransportConfig) {
-    let size = &mut transport.initial_max_datagram_size;
-    *size = (*size).max(INITIAL_SIZE_OF_OUTER);
-}
-
-/// [`fit_initial_packets`], and keeps the connection open while tunnels are silent: for clients.
+/// The same, and keeps the connection open while tunnels are silent: for clients.
 pub fn for_client(transport: &mut TransportConfig) {
     fit_initial_packets(transport);
     transport.keep_alive_interval.get_or_insert(KEEP_ALIVE);

@@ -1,6 +1,4 @@
 //! Ranges of addresses as prefixes, and what is left of them.
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;

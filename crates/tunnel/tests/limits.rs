@@ -1,9 +1,4 @@
 //! Limits on what the tunnels of one user pass, and on new tunnels to one target.
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
-
-mod network;
-mod packets;
-mod stage;
 
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
@@ -18,9 +13,9 @@ use swiftwater_tunnel::proxy::{
 use swiftwater_tunnel::proxy_status::ProxyError;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, split};
 
-use network::Network;
-use packets::packet;
-use stage::{Stage, config, content, echo, guard, tcp_echo, token};
+use crate::network::Network;
+use crate::packets::packet;
+use crate::stage::{Stage, config, content, echo, guard, tcp_echo, token};
 
 /// What a burst may have is earned in a quarter of a second.
 const BURSTS_A_SECOND: u64 = 4;

@@ -7,6 +7,7 @@ mod network;
 mod packets;
 mod stage;
 
+mod address_ranges;
 mod client_versions;
 mod contexts;
 mod endpoint;
@@ -17,6 +18,7 @@ mod ip_packets;
 mod ip_scope;
 mod ip_tunnels;
 mod ip_versions;
+mod limits;
 mod local_forward;
 mod proxy;
 mod repair;

@@ -43,7 +43,6 @@ impl ContentError {
 }
 
 /// What a body has at once, to be sent together with the head of the message.
-#[derive(Default)]
 pub(super) struct Beginning {
     /// The first piece, or what is left of it. Empty if it has to be waited for.
     pub(super) data: Bytes,
@@ -52,7 +51,19 @@ pub(super) struct Beginning {
     /// There was a piece.
     begun: bool,
     /// What the body has at once instead of a piece: its end, trailers, or an error.
-    other: Option<Option<Result<Frame<Bytes>, BoxError>>>,
+    other: Poll<Option<Result<Frame<Bytes>, BoxError>>>,
+}
+
+impl Default for Beginning {
+    /// Nothing.
+    fn default() -> Self {
+        Self {
+            data: Bytes::new(),
+            is_last: false,
+            begun: false,
+            other: Poll::Pending,
+        }
+    }
 }
 
 impl Beginning {
@@ -70,10 +81,10 @@ impl Beginning {
                     beginning.begun = !data.is_empty();
                     beginning.data = data;
                 }
-                Err(frame) => beginning.other = Some(Some(Ok(frame))),
+                Err(frame) => beginning.other = Poll::Ready(Some(Ok(frame))),
             },
-            Poll::Ready(Some(Err(error))) => beginning.other = Some(Some(Err(error.into()))),
-            Poll::Ready(None) => beginning.other = Some(None),
+            Poll::Ready(Some(Err(error))) => beginning.other = Poll::Ready(Some(Err(error.into()))),
+            Poll::Ready(None) => beginning.other = Poll::Ready(None),
             Poll::Pending => {}
         }
         beginning
@@ -137,12 +148,11 @@ where
                 None => room.await?,
             }
         }
-        let frame = match other.take() {
-            Some(frame) => frame,
-            None => {
-                let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await;
-                frame.map(|frame| frame.map_err(Into::into))
-            }
+        let frame = if let Poll::Ready(frame) = std::mem::replace(&mut other, Poll::Pending) {
+            frame
+        } else {
+            let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await;
+            frame.map(|frame| frame.map_err(Into::into))
         };
         let Some(frame) = frame else {
             break;

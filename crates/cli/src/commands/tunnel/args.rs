@@ -69,7 +69,6 @@ Examples:
   swiftwater tunnel connect proxy.example -L 8443:server.example:443 --token-file token.txt
   swiftwater tunnel connect proxy.example -L tcp:2222:server.example:22 --token-file token.txt
   swiftwater tunnel connect proxy.example --socks 1080 --http 8080 --token-file token.txt
-  swiftwater tunnel connect second.example --via first.example --socks 1080 --token-file token.txt
   swiftwater tunnel connect 127.0.0.1:4433 -L 5353:127.0.0.1:53 -L 8443:[2001:db8::1]:443 --insecure
   swiftwater tunnel connect proxy.example --tun sw0 --route 10.1.0.0/16 --token-file token.txt
   swiftwater tunnel connect 'https://proxy.example/masque{?target_host,target_port}' -L 8443:server.example:443
@@ -86,20 +85,6 @@ pub struct ConnectArgs {
         help = "The proxy: HOST[:PORT], or its URI template (RFC 9298) with the variables target_host and target_port"
     )]
     pub proxy: Template,
-
-    /// Another proxy on the way to the proxy.
-    #[arg(
-        long,
-        value_name = "PROXY",
-        value_parser = parse_template,
-        help = "Connect to the proxy through this one, so that neither knows both you and the target: HOST[:PORT], or its URI \
-                template. HTTP/3 in HTTP/3"
-    )]
-    pub via: Option<Template>,
-
-    /// File whose first line is the token for the proxy of --via, or the name of the user and the token
-    #[arg(long, value_name = "FILE", requires = "via")]
-    pub via_token_file: Option<PathBuf>,
 
     /// Local addresses and the targets that they lead to.
     #[arg(

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use swiftwater_tunnel::client::{TunnelCarrier, TunnelClient};
-use swiftwater_tunnel::target::Template;
+use swiftwater_tunnel::client::TunnelClient;
 use tokio::task::JoinSet;
 
 use super::args::ConnectArgs;
@@ -12,7 +11,7 @@ use super::local_end::Asked;
 use super::report::End;
 use crate::commands::get::trust;
 use crate::exit::{Exit, Failure};
-use crate::proxy_connector::{HttpVersion, Place, ProxyConnector, read_token};
+use crate::proxy_connector::{ProxyConnector, read_token};
 use crate::runtime::StopRequests;
 use crate::transport::{CloseReason, hang_up};
 
@@ -23,31 +22,14 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
     let (host, port) = args.proxy.proxy().map_err(|error| usage(&error))?;
     let proxy = format!("{host}:{port}");
     // Before anything is connected: most often it is permission that is missing.
-    let (first_host, first_port) = match &args.via {
-        Some(first) => first.proxy().map_err(|error| usage(&error))?,
-        None => (host, port),
-    };
-    let mut interface = IpEnd::open(&args, &first_host, first_port).await?;
-    let connect_to = |place: &Place, proxy: &Template, version| {
-        let time_limit = args.trust.connect_timeout;
-        let trust = trust(&args.trust)?;
-        ProxyConnector::at(place, proxy, version, &trust, time_limit, &args.tuning)
-    };
-    let via = match &args.via {
-        Some(template) => {
-            let token = args.via_token_file.as_deref().map(read_token).transpose()?;
-            let connector = connect_to(&Place::First, template, HttpVersion::H3)?;
-            let quic = connector.quic.clone();
-            let tunnels = TunnelClient::new(template.clone(), token.as_ref(), connector);
-            Some((tunnels, quic))
-        }
-        None => None,
-    };
-    let place = match &via {
-        Some((tunnels, _)) => Place::Behind(Arc::new(TunnelCarrier::new(tunnels.clone()))),
-        None => Place::Only,
-    };
-    let connector = connect_to(&place, &args.proxy, args.http_version)?;
+    let mut interface = IpEnd::open(&args, &host, port).await?;
+    let connector = ProxyConnector::new(
+        &args.proxy,
+        args.http_version,
+        &trust(&args.trust)?,
+        args.trust.connect_timeout,
+        &args.tuning,
+    )?;
     let quic = connector.quic.clone();
     let mut stops = StopRequests::new()?;
     let (template, token) = (args.proxy.clone(), token.as_ref());
@@ -92,10 +74,6 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
     }
     tunnels.close().await;
     hang_up(&quic, CloseReason::Done).await;
-    if let Some((tunnels, quic)) = via {
-        tunnels.close().await;
-        hang_up(&quic, CloseReason::Done).await;
-    }
     outcome
 }
 
