@@ -13,6 +13,7 @@ mod blocked_sockets;
 mod connections;
 mod datagram_options;
 mod early_data;
+mod endless_tasks;
 mod endpoint_lock;
 mod faults;
 mod flood;

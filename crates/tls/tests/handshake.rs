@@ -359,7 +359,7 @@ fn key_log_file_gets_the_secrets() {
     let _ = std::fs::remove_file(path);
     // The variable can't be set safely inside a process with threads.
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "handshake_with_key_log"])
+        .args(["--exact", "handshake::handshake_with_key_log"])
         .env("SSLKEYLOGFILE", path)
         .output()
         .unwrap()

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, yield_now};
 use tokio_util::sync::ReusableBoxFuture;
 
 /// A request that computes for longer delays those behind it: the next ones become tasks, which run in parallel
@@ -15,12 +15,17 @@ const SLOW: Duration = Duration::from_micros(50);
 /// connection alike, and what waits costs less as a task from the start.
 const TASKS: u8 = 15;
 
+/// Time of requests that run at once, after which the connection sends what it has.
+const TURN: Duration = Duration::from_micros(200);
+
 /// Requests in progress. When dropped, they end.
 #[derive(Default)]
 pub(super) struct RequestTasks {
     tasks: JoinSet<()>,
     /// How many of the next requests become tasks at once.
     as_tasks: u8,
+    /// Time that requests have run since the last yield.
+    spent: Duration,
     /// Memory of the last request that completed at once, for the next one.
     spare: Option<ReusableBoxFuture<'static, ()>>,
 }
@@ -44,7 +49,9 @@ impl RequestTasks {
         // Its task polls it again, and is what it then wakes.
         let mut nobody = Context::from_waker(Waker::noop());
         let polled = catch_unwind(AssertUnwindSafe(|| request.poll(&mut nobody)));
-        if start.elapsed() > SLOW {
+        let elapsed = start.elapsed();
+        self.spent += elapsed;
+        if elapsed > SLOW {
             self.as_tasks = TASKS;
         }
         match polled {
@@ -54,6 +61,14 @@ impl RequestTasks {
                 self.tasks.spawn(request);
             }
             Err(_) => report_panic(),
+        }
+    }
+
+    /// Lets other tasks run, above all the one that sends, if requests have run for long.
+    pub(super) async fn pause(&mut self) {
+        if self.spent > TURN {
+            self.spent = Duration::ZERO;
+            yield_now().await;
         }
     }
 

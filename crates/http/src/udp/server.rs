@@ -185,10 +185,11 @@ impl H3Server {
                         let exchange = Exchange::new(http3.clone(), incoming.id);
                         let (answering, service) = (Arc::clone(&answering), service.clone());
                         requests.begin(answer(answering, exchange, incoming, info.clone(), service));
+                        requests.pause().await;
                     }
                     idle.restart();
                 }
-                _ = draining.wait_for(|draining| *draining), if !drained => {
+                () = until_draining(&mut draining), if !drained => {
                     drained = true;
                     http3.shutdown();
                 }
@@ -205,6 +206,12 @@ impl H3Server {
             None => Ok(()),
         }
     }
+}
+
+/// Waits for [`H3Server::drain`].
+async fn until_draining(draining: &mut watch::Receiver<bool>) {
+    // The sender is owned by the server, so the channel is open.
+    let _ = draining.wait_for(|draining| *draining).await;
 }
 
 /// What services learn of the connection of the requests that arrived.

@@ -1,10 +1,11 @@
 //! The watchdog of the other tests detects what it is for.
 
 #![cfg(target_os = "linux")]
-use crate::watchdog;
 
 use std::process::Command;
 use std::time::Duration;
+
+use crate::watchdog;
 
 /// Set in the process that is to loop.
 const LOOPS: &str = "SWIFTWATER_TEST_LOOPS";
@@ -22,7 +23,10 @@ fn a_task_that_never_yields_ends_the_process() {
         return;
     }
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_task_that_never_yields_ends_the_process"])
+        .args([
+            "--exact",
+            "endless_tasks::a_task_that_never_yields_ends_the_process",
+        ])
         .arg("--nocapture")
         .env(LOOPS, "1")
         .output()
