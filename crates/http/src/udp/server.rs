@@ -44,7 +44,7 @@ pub enum ServeError {
 /// HTTP/3 for any tower service, one connection at a time: the caller accepts QUIC connections and
 /// passes those with the ALPN name `h3`.
 ///
-/// Every request carries a [`ConnectionInfo`] in its extensions, and [`EarlyData`] if it may be a
+/// Every request carries a [`ConnectionInfo`] in its extensions, and [`EarlyData`](crate::web::early_data::EarlyData) if it may be a
 /// replay. If the service fails, the response is 500; if it panics, only that request is lost.
 #[derive(Clone, Debug)]
 pub struct H3Server {
