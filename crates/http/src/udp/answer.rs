@@ -195,7 +195,7 @@ async fn respond(
     Ok(())
 }
 
-/// Tells the policies of the connection how large the response is: Chorus' scheduler divides it among paths.
+/// Announces the size of the response to the policies of the connection: Chorus' scheduler divides it among paths.
 fn announce(exchange: &Exchange, headers: &HeaderMap) {
     let length = headers.get(CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());

@@ -47,8 +47,8 @@ impl RequestTasks {
         };
         let start = Instant::now();
         // Its task polls it again, and is what it then wakes.
-        let mut nobody = Context::from_waker(Waker::noop());
-        let polled = catch_unwind(AssertUnwindSafe(|| request.poll(&mut nobody)));
+        let mut no_task = Context::from_waker(Waker::noop());
+        let polled = catch_unwind(AssertUnwindSafe(|| request.poll(&mut no_task)));
         let elapsed = start.elapsed();
         self.spent += elapsed;
         if elapsed > SLOW {
