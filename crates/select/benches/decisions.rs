@@ -82,10 +82,7 @@ fn decisions(c: &mut Criterion) {
                 let origin = OriginHash(number as u64 % 200);
                 let request = RequestDescription::new(NetworkId(1), origin);
                 let decision = selector.decide(now, &request);
-                let outcome = Outcome {
-                    arm: decision.arm,
-                    result: Ok(measured(number)),
-                };
+                let outcome = Outcome::new(decision.arm, Ok(measured(number)));
                 selector.on_outcome(now, decision.id, &outcome);
                 while let Some(event) = selector.poll_event() {
                     black_box(event);

@@ -39,10 +39,7 @@ fn fill(selector: &mut Selector) {
                     bytes: 20_000,
                     ..Measured::default()
                 };
-                let outcome = Outcome {
-                    arm,
-                    result: Ok(measured),
-                };
+                let outcome = Outcome::new(arm, Ok(measured));
                 selector.on_outcome(now, decision.id, &outcome);
             }
         }

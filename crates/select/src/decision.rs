@@ -21,6 +21,10 @@ pub enum Trigger {
     ScoreMoved,
     /// QUIC may be used again after it was blocked.
     BlockExpired,
+    /// Another arm was quicker with a request, although the selected one's connection is alive.
+    Overtaken,
+    /// The last comparison is long ago.
+    Recheck,
 }
 
 impl fmt::Display for Trigger {
@@ -30,6 +34,8 @@ impl fmt::Display for Trigger {
             Self::NetworkChange => "another network",
             Self::ScoreMoved => "the network score moved",
             Self::BlockExpired => "QUIC may be tried again",
+            Self::Overtaken => "another arm was quicker with a request",
+            Self::Recheck => "the last comparison is long ago",
         })
     }
 }

@@ -14,7 +14,10 @@ enum State {
     Unsent,
     Sent(Instant),
     Complete(Timed),
-    Failed,
+    Failed {
+        /// Whether nothing came on the connection, if that is known.
+        silent: Option<bool>,
+    },
     /// No value, and no failure either.
     Void,
 }
@@ -56,7 +59,7 @@ pub(crate) struct Score {
     /// Mean of the two most similar values, ms; infinite if the arm failed; `None` if there are too few
     /// values to say.
     pub(crate) value: Option<f64>,
-    /// Requests on it failed, and none succeeded.
+    /// Nothing came for several of its requests, and none was answered.
     pub(crate) is_dead: bool,
 }
 
@@ -135,9 +138,9 @@ impl Experiment {
         self.set(now, position, State::Complete(timed));
     }
 
-    /// Notes a failure.
-    pub(crate) fn fail(&mut self, now: Instant, position: u32) {
-        self.set(now, position, State::Failed);
+    /// Notes a failure, and whether nothing came on the connection, if that is known.
+    pub(crate) fn fail(&mut self, now: Instant, position: u32, silent: Option<bool>) {
+        self.set(now, position, State::Failed { silent });
     }
 
     /// Notes that a request gives no value; another one takes its place.
@@ -207,7 +210,7 @@ impl Experiment {
             let arm = self.contenders[slot.arm].arm;
             match slot.state {
                 State::Sent(at) if now >= at + self.limit(arm, parameters) => {
-                    self.fail(now, position as u32);
+                    self.fail(now, position as u32, None);
                 }
                 State::Unsent if too_old => self.slots[position].state = State::Void,
                 _ => {}
@@ -234,12 +237,17 @@ impl Experiment {
                 let timed = slots.clone().filter_map(complete);
                 let values = timed.map(|timed| value(timed, by_size, parameters));
                 let values: Vec<f64> = values.collect();
-                let failures = slots.filter(|slot| slot.state == State::Failed).count();
+                let failed = slots.filter_map(|slot| match slot.state {
+                    State::Failed { silent } => Some(silent),
+                    _ => None,
+                });
+                let failed: Vec<Option<bool>> = failed.collect();
+                let is_alive = failed.contains(&Some(false)) || !values.is_empty();
                 let most_similar = most_similar(&values);
                 Score {
                     arm: contender.arm,
-                    value: most_similar.or((failures > 0).then_some(f64::INFINITY)),
-                    is_dead: failures >= 2 && values.is_empty(),
+                    value: most_similar.or((!failed.is_empty()).then_some(f64::INFINITY)),
+                    is_dead: failed.len() >= 2 && !is_alive,
                 }
             })
             .collect();

@@ -32,7 +32,7 @@
 //!         bytes: 20_000,
 //!         ..Measured::default()
 //!     };
-//!     let outcome = Outcome { arm: decision.arm, result: Ok(measured) };
+//!     let outcome = Outcome::new(decision.arm, Ok(measured));
 //!     selector.on_outcome(now, decision.id, &outcome);
 //!     while let Some(event) = selector.poll_event() {
 //!         println!("{event}");
@@ -61,6 +61,7 @@ mod model;
 mod monitor;
 mod parameters;
 mod rank_sum;
+mod recheck;
 mod request;
 mod rollback;
 mod selector;

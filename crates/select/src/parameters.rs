@@ -140,8 +140,11 @@ parameters! {
     hedge_rtts: f64 = 1.5, 0 to 20, "Round trips without a byte of QUIC's handshake before a request is also sent over TCP.";
     silence_rtts: f64 = 3, 1 to 50, "Round trips without any packet on the QUIC connection since a request was sent before it is also sent over TCP.";
     stall_factor: f64 = 20, 1 to 50, "Mean times to first byte without a byte of a response on QUIC before the request is also sent over TCP.";
+    recheck: Duration = 60, 1 to 86400, "Time after which arms are compared again although the score has not moved; doubles while the same arm wins (second version).";
+    recheck_max: Duration = 600, 1 to 86400, "Longest such time.";
     watch: Duration = 10, 1 to 600, "Interval before and after a switch whose requests are compared (paper: set by the provider, 10 s in its experiments).";
     deterioration: f64 = 1.2, 1 to 10, "Ratio of mean completion times after and before a switch from which it is undone.";
+    collapse: f64 = 2, 1 to 100, "That ratio from which a switch is undone before the interval is over.";
     significance: f64 = 0.05, 0.0001 to 0.5, "Greatest p value of the Mann-Whitney test at which a switch is undone.";
     failures: u32 = 2, 1 to 20, "Failures in a row on an arm after which it is left at once.";
     rollback_pause: Duration = 30, 1 to 3600, "No switch for so long after a rollback; doubles with repetition.";
@@ -151,12 +154,13 @@ parameters! {
     block_origins: u32 = 2, 1 to 100, "Origins with failing QUIC, without a success between them, from which UDP counts as blocked on the whole network.";
     warm: Duration = 30, 0 to 600, "How long the connection of an arm that lost stays open.";
     v1_margin: f64 = 0, 0 to 0.5, "Distance from 0.5 that a score needs for the first version to switch.";
-    plus_memory: Duration = 30, 1 to 3600, "Time constant of forgetting for an arm in use, select+.";
+    plus_memory: Duration = 60, 1 to 3600, "Time constant of forgetting for an arm in use, select+.";
     plus_memory_idle: Duration = 300, 1 to 86400, "Time constant of forgetting for an arm not in use, select+.";
     plus_drift: f64 = 0.002, 0 to 1, "Growth per second of the variance of what is believed of an arm's log completion time relative to the others, select+.";
-    plus_horizon: f64 = 40, 1 to 10000, "Requests over which a probe must pay for itself, select+.";
-    plus_probe_rate: f64 = 0.02, 0 to 0.5, "Longest-run share of requests used as probes, select+.";
-    plus_probe_burst: f64 = 4, 1 to 50, "Probes that may be saved up, select+.";
+    plus_horizon: f64 = 100, 1 to 10000, "Requests over which a probe must pay for itself, select+.";
+    plus_probe_rate: f64 = 0.1, 0 to 0.5, "Longest-run share of requests used as probes, select+.";
+    plus_probe_burst: f64 = 10, 1 to 50, "Probes that may be saved up, select+.";
+    plus_burst: u32 = 8, 1 to 1000, "Requests that go over an arm together to probe it, at most: about half of those of a click, so that they wait for one another as they would on that arm alone, select+.";
     plus_confidence: f64 = 0.8, 0.5 to 0.999, "Probability of being better at which another arm is taken, select+.";
     plus_change: f64 = 6, 1 to 50, "Threshold of the test for a change of the network, in standard deviations added up, select+.";
     plus_risk: f64 = 0.5, 0 to 3, "Weight of the variance of log completion times in the comparison of arms: 0.5 compares means of log-normal times, more avoids long tails, select+.";
@@ -174,6 +178,7 @@ impl Parameters {
         let ordered = [
             ("rollback_pause", "rollback_pause_max"),
             ("block_first", "block_max"),
+            ("recheck", "recheck_max"),
             ("min_requests", "window_requests"),
         ];
         for (lower, upper) in ordered {

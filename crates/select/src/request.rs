@@ -99,4 +99,19 @@ pub struct Outcome {
     pub arm: Arm,
     /// Measurements, or the failure.
     pub result: Result<Measured, Failure>,
+    /// Whether nothing at all came on the decided arm's connection since the request was sent, or it had none: as where
+    /// its packets are blocked. It counts if another arm answered, or if the decided one was too slow; otherwise it may
+    /// be anything.
+    pub silent: bool,
+}
+
+impl Outcome {
+    /// An outcome, not silent.
+    pub fn new(arm: Arm, result: Result<Measured, Failure>) -> Self {
+        Self {
+            arm,
+            result,
+            silent: false,
+        }
+    }
 }

@@ -13,6 +13,9 @@ use crate::window::Window;
 /// Most requests that are compared on each side.
 const MOST: usize = 200;
 
+/// Intervals after which a comparison ends although there were few requests.
+const LONGEST: u32 = 6;
+
 /// A switch under observation.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
@@ -35,9 +38,12 @@ impl Watch {
         window: &Window,
         parameters: &Parameters,
     ) -> Self {
-        let recent = window.samples().rev();
-        let recent = recent.filter(|sample| now.saturating_since(sample.at) <= parameters.watch);
-        let before = recent.map(|sample| Timed {
+        let least = parameters.min_requests as usize;
+        let recent = window.samples().rev().enumerate();
+        let recent = recent.take_while(|(place, sample)| {
+            *place < least || now.saturating_since(sample.at) <= parameters.watch
+        });
+        let before = recent.map(|(_, sample)| Timed {
             completion: sample.completion,
             bytes: sample.bytes,
         });
@@ -57,13 +63,33 @@ impl Watch {
         }
     }
 
-    /// When the comparison is due.
-    pub(crate) fn due(&self, parameters: &Parameters) -> Instant {
-        self.since + parameters.watch
+    /// Adds a request sent on the new arm that took longer than this, and had no response by then.
+    pub(crate) fn add_slow(&mut self, elapsed: f32) {
+        let bytes = self.before.iter().map(|timed| timed.bytes).sum::<f32>();
+        self.add(Timed {
+            completion: elapsed,
+            bytes: bytes / self.before.len().max(1) as f32,
+        });
     }
 
-    /// True if requests became significantly slower.
-    pub(crate) fn is_worse(&self, parameters: &Parameters) -> bool {
+    /// When the comparison is over at the latest: later with fewer requests than are to be compared.
+    pub(crate) fn due(&self, parameters: &Parameters) -> Instant {
+        let is_short = self.after.len() < parameters.min_requests as usize;
+        let intervals = if is_short { LONGEST } else { 1 };
+        self.since + parameters.watch * intervals
+    }
+
+    /// True if requests became significantly slower: by little once the interval is over, by much before.
+    pub(crate) fn is_worse(&self, now: Instant, parameters: &Parameters) -> bool {
+        let least = if now >= self.due(parameters) {
+            parameters.deterioration
+        } else {
+            parameters.collapse
+        };
+        self.is_worse_by(least, parameters)
+    }
+
+    fn is_worse_by(&self, ratio: f64, parameters: &Parameters) -> bool {
         let least = parameters.min_requests as usize;
         if self.before.len() < least || self.after.len() < least {
             return false;
@@ -76,7 +102,7 @@ impl Watch {
         };
         let (before, after) = (values(&self.before), values(&self.after));
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-        mean(&after) >= parameters.deterioration * mean(&before)
+        mean(&after) >= ratio * mean(&before)
             && p_greater(&before, &after) < parameters.significance
     }
 }

@@ -58,12 +58,14 @@ impl Window {
         self.trim(sample.at, parameters);
     }
 
-    /// Forgets requests that are too old at `now`, or too many.
+    /// Forgets requests that are too old at `now`, but for the last few, or too many.
     pub fn trim(&mut self, now: Instant, parameters: &Parameters) {
         let most = parameters.window_requests as usize;
         // The interval before a switch is read from the window, too.
         let age = parameters.window.max(parameters.watch);
+        let least = parameters.min_requests as usize;
         while let Some(oldest) = self.samples.front()
+            && self.samples.len() > least
             && (self.samples.len() > most || now.saturating_since(oldest.at) > age)
         {
             self.samples.pop_front();

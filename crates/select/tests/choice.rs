@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::world::{Conditions, NETWORK, World, origin, selector};
 use swiftwater_select::{
-    Arm, Boundary, Config, EventKind, Models, Reason, RequestDescription, Selector, Strategy,
-    SwitchCause, Trigger,
+    Arm, Boundary, Config, EventKind, Measured, Models, Outcome, Reason, RequestDescription,
+    Selector, Strategy, SwitchCause, Trigger,
 };
 use swiftwater_units::Instant;
 
@@ -175,7 +175,8 @@ fn select_plus_finds_the_quicker_protocol_and_follows_it() {
         assert_eq!(world.current(), other);
         let stats = world.selector.stats();
         let share = stats.with_reason("probe") as f64 / stats.requests as f64;
-        assert!(share < 0.04, "{share}");
+        let most = world.selector.config().parameters.plus_probe_rate;
+        assert!(share < most, "{share}");
     }
 }
 
@@ -245,4 +246,81 @@ fn the_strawman_follows_its_boundary() {
         let world = browse(Strategy::Strawman(boundary), conditions);
         assert_eq!(world.current(), best, "{time} ms");
     }
+}
+
+/// A page of thirteen requests over QUIC that TCP overtakes, while QUIC's connection is alive.
+fn overtake(selector: &mut Selector, now: Instant) -> Vec<Reason> {
+    let request = RequestDescription::new(NETWORK, origin());
+    let decisions: Vec<_> = (0..13).map(|_| selector.decide(now, &request)).collect();
+    let completion = Duration::from_millis(900);
+    let mut reasons = Vec::new();
+    for decision in decisions {
+        let measured = Measured {
+            first_byte: completion,
+            completion,
+            bytes: 20_000,
+            ..Measured::default()
+        };
+        let outcome = Outcome::new(Arm::h2(), Ok(measured));
+        selector.on_outcome(now + completion, decision.id, &outcome);
+        reasons.push(decision.reason);
+    }
+    reasons
+}
+
+#[test]
+fn an_overtaken_request_starts_an_experiment_and_blocks_nothing() {
+    let mut world = World::new(selector(Strategy::wise()), Conditions::new(80.0, 50.0), 3);
+    // Not for so long that arms are compared again anyway.
+    world.browse(MINUTE / 2);
+    let later = world.now + Duration::from_secs(1);
+    overtake(&mut world.selector, later);
+    let stats = world.selector.stats();
+    assert_eq!((stats.overtaken, stats.blocks), (13, 0));
+    assert_eq!(world.current(), Arm::h3());
+    let after = later + Duration::from_secs(1);
+    let reason = overtake(&mut world.selector, after)[0];
+    let trigger = Trigger::Overtaken;
+    assert_eq!(
+        reason,
+        Reason::Experiment {
+            trigger,
+            position: 0
+        }
+    );
+}
+
+#[test]
+fn a_protocol_that_is_quick_again_is_found_without_a_sign_of_it() {
+    // The throttle on QUIC ends while TCP is in use, over which nothing changes.
+    let mut world = browse(Strategy::wise(), Conditions::new(80.0, 500.0));
+    assert_eq!(world.current(), Arm::h2());
+    world.conditions = Conditions::new(80.0, 40.0);
+    world.browse(3 * MINUTE);
+    assert_eq!(world.current(), Arm::h3());
+}
+
+#[test]
+fn comparisons_without_a_change_become_rarer() {
+    let mut world = browse(Strategy::wise(), Conditions::new(80.0, 50.0));
+    let mut experiments = Vec::new();
+    for _ in 0..4 {
+        world.browse(10 * MINUTE);
+        experiments.push(world.selector.stats().experiments);
+    }
+    let last = experiments[3] - experiments[2];
+    assert!(experiments[0] >= 3, "{experiments:?}");
+    assert_eq!(last, 1, "{experiments:?}");
+}
+
+#[test]
+fn select_plus_probes_an_arm_with_several_requests_together() {
+    let mut world = World::new(selector(Strategy::Plus), Conditions::new(60.0, 50.0), 3);
+    world.browse(2 * MINUTE);
+    let probes: Vec<bool> = (world.done.iter())
+        .map(|done| matches!(done.decision.reason, Reason::Probe { .. }))
+        .collect();
+    let longest = probes.split(|is_probe| !is_probe).map(<[bool]>::len).max();
+    let most = world.selector.config().parameters.plus_burst as usize;
+    assert_eq!(longest, Some(most));
 }

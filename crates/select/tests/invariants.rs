@@ -263,7 +263,11 @@ impl Checked {
             (3, Some(hedge)) => (hedge.arm.clone(), Ok(measured)),
             _ => (decision.arm, Ok(measured)),
         };
-        let outcome = Outcome { arm, result };
+        let outcome = Outcome {
+            arm,
+            result,
+            silent: bytes.is_multiple_of(2),
+        };
         self.selector.on_outcome(self.now, decision.id, &outcome);
         let stats = self.selector.stats();
         self.selector.on_outcome(self.now, decision.id, &outcome);

@@ -22,6 +22,7 @@ pub(super) const KEYS: &[&str] = &[
     "requests",
     "bytes",
     "think",
+    "clicks",
     "tcp_delay",
 ];
 
@@ -64,6 +65,8 @@ pub struct WebSpec {
     pub bytes: Option<u64>,
     /// Time from a complete page to the next click, mean of an exponential distribution.
     pub think: Duration,
+    /// Clicks after which the user leaves; `None`: there are clicks until the end of the run.
+    pub clicks: Option<u64>,
     /// Time by which both ends are late with each TCP segment: a slow implementation.
     pub tcp_delay: Duration,
 }
@@ -151,6 +154,7 @@ pub(super) fn read(row: &Reader<'_>) -> Read<WebSpec> {
         requests: row.number("requests", 1.0..=1000.0)?.unwrap_or(REQUESTS),
         bytes: read_bytes(row)?,
         think: (row.duration("think", Duration::ZERO..=LONGEST)?).unwrap_or(THINK),
+        clicks: row.whole("clicks", 1..=1_000_000)?,
         tcp_delay: (row.duration("tcp_delay", Duration::ZERO..=Duration::from_secs(1))?)
             .unwrap_or_default(),
     })

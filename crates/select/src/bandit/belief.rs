@@ -48,14 +48,20 @@ impl Belief {
         }
     }
 
-    /// Takes an observation in. Returns how far it moved the level.
-    pub(super) fn observe(&mut self, y: f64, covariates: Covariates, expected: f64) -> f64 {
+    /// Takes an observation with a weight of at most 1 in. Returns how far it moved the level.
+    pub(super) fn observe(
+        &mut self,
+        y: f64,
+        covariates: Covariates,
+        expected: f64,
+        weight: f64,
+    ) -> f64 {
         let deviation = y - expected;
         // A drifted level yields to the observation as if it had fewer behind it.
         let trust = self.variance() / (self.variance() + self.drift * self.weight);
-        self.weight = self.weight * trust + 1.0;
+        self.weight = self.weight * trust + weight;
         self.drift = 0.0;
-        let share = 1.0 / self.weight;
+        let share = weight / self.weight;
         // Far outliers pull the level no more than three deviations do.
         let reach = 3.0 * self.variance().sqrt();
         let pull = if self.weight > 2.0 {
@@ -65,7 +71,7 @@ impl Belief {
         };
         let (before, means) = (self.level, self.means);
         self.means = means.towards(covariates, share);
-        self.level = if self.weight > 1.0 {
+        self.level = if share < 1.0 {
             // `expected` is for these covariates; the level is for the means.
             before + share * (pull + (expected - before))
         } else {

@@ -41,6 +41,27 @@ pub(crate) struct Observation {
     pub(crate) rtt: Option<f64>,
 }
 
+/// Weight of a request that was sent while others were in flight: what happens to one of them happens to all.
+const CROWDED: f64 = 0.3;
+
+/// Most probes in flight over an arm that has not answered yet.
+const UNPROVEN: u32 = 2;
+
+impl Observation {
+    fn weight(&self) -> f64 {
+        if self.in_flight == 0 { 1.0 } else { CROWDED }
+    }
+}
+
+/// Requests that follow one another closely, such as those of a click. All of them go over one arm: alone beside
+/// others, a request has a share of the link that its arm would not have if it carried all of them.
+#[derive(Clone, Copy, Debug)]
+struct Burst {
+    /// The arm that it probes, if any, and the probability that it is quicker.
+    probes: Option<(usize, f64)>,
+    requests: u32,
+}
+
 /// What to do with the next request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Advice {
@@ -85,6 +106,7 @@ pub(crate) struct Bandit {
     tokens: f64,
     /// Probes in flight, by arm.
     probing: Vec<u32>,
+    burst: Option<Burst>,
 }
 
 impl Bandit {
@@ -97,16 +119,18 @@ impl Bandit {
             rtt: None,
             tokens: parameters.plus_probe_burst,
             probing: vec![0; arms],
+            burst: None,
         }
     }
 
-    /// What to do with a request at `now`. `usable` tells the arms that may be used.
+    /// What to do with a request at `now`. `usable` tells the arms that may be used, `is_alone` that no other request is in
+    /// flight.
     pub(crate) fn advise(
         &mut self,
         now: Instant,
         current: usize,
         usable: impl Fn(usize) -> bool,
-        may_probe: bool,
+        (may_probe, is_alone): (bool, bool),
         random: &mut impl Rng,
         parameters: &Parameters,
     ) -> Advice {
@@ -128,11 +152,32 @@ impl Bandit {
             let probability = best.probability_above(0.0);
             if best.mean > margin && probability >= parameters.plus_confidence {
                 self.change = ChangeTest::default();
+                self.burst = None;
                 return Advice::Switch(best.arm, probability);
             }
         }
-        if may_probe && let Some(probe) = self.probe(current, &advantages, random, parameters) {
-            return probe;
+        if may_probe {
+            let is_over = |burst: &mut Burst| is_alone || burst.requests >= parameters.plus_burst;
+            self.burst.take_if(is_over);
+            if self.burst.is_none() {
+                let probes = self.probe(current, &advantages, random, parameters);
+                self.burst = Some(Burst {
+                    probes,
+                    requests: 0,
+                });
+            }
+            if let Some(burst) = &mut self.burst {
+                burst.requests += 1;
+                if let Some((arm, probability)) = burst.probes
+                    && arm != current
+                    && usable(arm)
+                    && (self.beliefs[arm].is_known() || self.probing[arm] < UNPROVEN)
+                {
+                    self.tokens -= 1.0;
+                    self.probing[arm] += 1;
+                    return Advice::Probe(arm, probability);
+                }
+            }
         }
         let best = advantages.iter().map(|it| it.probability_above(0.0));
         Advice::Stay(1.0 - best.fold(0.0, f64::max))
@@ -144,7 +189,7 @@ impl Bandit {
         advantages: &[Advantage],
         random: &mut impl Rng,
         parameters: &Parameters,
-    ) -> Option<Advice> {
+    ) -> Option<(usize, f64)> {
         // Without knowledge of the arm in use there is nothing to compare with.
         if self.tokens < 1.0 || !self.beliefs[current].is_known() {
             return None;
@@ -161,9 +206,7 @@ impl Bandit {
         };
         let worthwhile: Vec<_> = advantages.iter().filter(pays).map(draw).collect();
         let (_, chosen) = worthwhile.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-        self.tokens -= 1.0;
-        self.probing[chosen.arm] += 1;
-        Some(Advice::Probe(chosen.arm, chosen.probability_above(0.0)))
+        Some((chosen.arm, chosen.probability_above(0.0)))
     }
 
     /// A probe over `arm` ended, whatever its outcome.
@@ -228,7 +271,7 @@ impl Bandit {
         if let Some(rtt) = seen.rtt {
             self.rtt = Some(self.rtt.map_or(rtt, |before| before + 0.2 * (rtt - before)));
         }
-        let moved = self.beliefs[seen.arm].observe(y, covariates, expected);
+        let moved = self.beliefs[seen.arm].observe(y, covariates, expected, seen.weight());
         if seen.arm != current {
             self.compare(current, seen.arm, y, covariates, memory);
             return false;
@@ -279,7 +322,7 @@ impl Bandit {
             + self
                 .regression
                 .effect(covariates.minus(self.beliefs[current].means()));
-        self.beliefs[current].observe(y, covariates, expected);
+        self.beliefs[current].observe(y, covariates, expected, 1.0);
         let context = self.context(current);
         let (level, means) = {
             let mine = &self.beliefs[current];

@@ -187,22 +187,30 @@ impl Turn<'_> {
 
     /// Applies the pause after rollbacks, and finds blocks that have expired.
     fn look_for_trigger(&mut self) {
-        let (now, origin) = (self.now, &*self.origin);
-        let tried_again = origin.block.is_expired(now) || self.shared.block.is_expired(now);
-        if tried_again && !origin.monitor.is_recent(now, self.parameters()) {
+        let now = self.now;
+        let tried_again = self.origin.block.is_expired(now) || self.shared.block.is_expired(now);
+        if tried_again && !self.origin.monitor.is_recent(now, self.parameters()) {
             self.origin.due = Some(Trigger::BlockExpired);
         }
-        if self.origin.due == Some(Trigger::ScoreMoved) && self.origin.pause.is_active(now) {
+        let triggers = matches!(self.config.strategy, Strategy::WiseV2 { trigger: true, .. });
+        if triggers && self.origin.recheck.is_due(now) {
+            self.origin.due.get_or_insert(Trigger::Recheck);
+        }
+        let pauses = [Trigger::ScoreMoved, Trigger::Overtaken, Trigger::Recheck];
+        let pauses = self.origin.due.is_some_and(|due| pauses.contains(&due));
+        if pauses && self.origin.pause.is_active(now) {
             self.origin.due = None;
         }
     }
 
     fn start_experiment(&mut self, trigger: Trigger, usable: Arms) {
         let arms = (0..self.config.arms.len()).filter(|arm| usable.has(*arm));
+        // Of an arm that was not used lately nothing is known, but the network is slow for all arms.
+        let known = self.mean_completion(self.origin.current);
         let contenders = arms.map(|arm| Contender {
             arm,
             is_quic: self.is_quic(arm),
-            mean: self.mean_completion(arm),
+            mean: self.mean_completion(arm).or(known),
         });
         let contenders = contenders.collect();
         let experiment = Experiment::new(self.now, trigger, contenders, self.parameters());
@@ -224,12 +232,13 @@ impl Turn<'_> {
         let Some(bandit) = &mut self.origin.bandit else {
             return Choice::of(current, self.origin.why);
         };
+        let is_alone = self.origin.in_flight.iter().all(|count| *count == 0);
         let may_probe = request.replay_safe;
         let advice = bandit.advise(
             self.now,
             current,
             |arm| usable.has(arm),
-            may_probe,
+            (may_probe, is_alone),
             self.random,
             &self.config.parameters,
         );

@@ -35,9 +35,10 @@ impl Turn<'_> {
         &mut self,
         pending: &Pending,
         arm: usize,
-        result: Result<Measured, Failure>,
+        (result, silent): (Result<Measured, Failure>, bool),
     ) {
-        self.origin.in_flight = self.origin.in_flight.saturating_sub(1);
+        let in_flight = &mut self.origin.in_flight[pending.arm];
+        *in_flight = in_flight.saturating_sub(1);
         if let Some(bandit) = &mut self.origin.bandit
             && pending.is_probe
         {
@@ -45,11 +46,19 @@ impl Turn<'_> {
         }
         if arm != pending.arm && result != Err(Failure::Cancelled) {
             self.stats.overtaken += 1;
-            self.fail(pending, pending.arm, Evidence::Overtaken);
+            if silent || !self.is_quic(pending.arm) {
+                self.fail(pending, pending.arm, Evidence::Overtaken);
+            } else {
+                self.slow(pending, pending.arm);
+            }
         }
         match result {
             Ok(measured) => self.succeed(pending, arm, &measured),
             Err(Failure::Cancelled) => self.cancel(pending),
+            Err(Failure::TooSlow) if self.is_quic(arm) && !silent => {
+                self.stats.failed += 1;
+                self.slow(pending, arm);
+            }
             Err(_) => {
                 self.stats.failed += 1;
                 self.fail(pending, arm, Evidence::Failed);
@@ -144,12 +153,30 @@ impl Turn<'_> {
         }
     }
 
-    fn fail(&mut self, pending: &Pending, arm: usize, evidence: Evidence) {
+    /// A request took too long, on a connection that is alive: the arm may be slow, but is not broken.
+    fn slow(&mut self, pending: &Pending, arm: usize) {
+        self.lose(pending, arm, false);
+        let triggers = matches!(self.config.strategy, Strategy::WiseV2 { trigger: true, .. });
+        let is_recent = self.origin.monitor.is_recent(self.now, self.parameters());
+        if triggers && arm == self.origin.current && self.origin.experiment.is_none() && !is_recent
+        {
+            self.origin.due.get_or_insert(Trigger::Overtaken);
+        }
+    }
+
+    /// Takes a request without a response into account where arms are compared.
+    fn lose(&mut self, pending: &Pending, arm: usize, silent: bool) {
         let position = self.position(pending, arm);
         if let (Some(position), Some(experiment)) = (position, &mut self.origin.experiment) {
-            experiment.fail(self.now, position);
+            experiment.fail(self.now, position, Some(silent));
         }
         let elapsed = self.now.saturating_since(pending.at);
+        if let Some(watch) = &mut self.origin.watch
+            && watch.to == arm
+            && pending.at >= watch.since
+        {
+            watch.add_slow(elapsed.as_secs_f32() * 1e3);
+        }
         let mean = self.origin.windows[arm].mean_completion().unwrap_or(0.0);
         self.observe(Observation {
             arm,
@@ -158,6 +185,10 @@ impl Turn<'_> {
             in_flight: pending.in_flight,
             rtt: None,
         });
+    }
+
+    fn fail(&mut self, pending: &Pending, arm: usize, evidence: Evidence) {
+        self.lose(pending, arm, true);
         self.origin.failures[arm] = self.origin.failures[arm].saturating_add(1);
         if self.origin.failures[arm] < self.parameters().failures {
             return;
@@ -194,9 +225,10 @@ impl Turn<'_> {
             self.origin.experiment = None;
             self.conclude(&verdict);
         }
-        if let Some(watch) = self.origin.watch.take_if(|it| now >= it.due(parameters))
+        let worse = (self.origin.watch.as_ref()).is_some_and(|it| it.is_worse(now, parameters));
+        if let Some(watch) = (self.origin.watch).take_if(|it| worse || now >= it.due(parameters))
             && watch.to == self.origin.current
-            && watch.is_worse(parameters)
+            && worse
             && !self.is_blocked(watch.from)
         {
             self.switch(watch.from, SwitchCause::Rollback);
@@ -206,6 +238,10 @@ impl Turn<'_> {
 
     fn conclude(&mut self, verdict: &Verdict) {
         self.origin.monitor.explored(self.now);
+        let changed = verdict.winner.is_some_and(|arm| arm != self.origin.current);
+        self.origin
+            .recheck
+            .compared(self.now, changed, &self.config.parameters);
         let arms = &self.config.arms;
         let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
         let values = verdict.scores.iter();

@@ -141,8 +141,8 @@ impl Selector {
                 turn.origin.used = now;
                 let choice = choose(turn);
                 let arm = &turn.config.arms[choice.arm];
-                let in_flight = turn.origin.in_flight;
-                turn.origin.in_flight = in_flight.saturating_add(1);
+                let in_flight = turn.origin.ahead(choice.arm);
+                turn.origin.in_flight[choice.arm] += 1;
                 let limit = choice.position.and(turn.origin.experiment.as_ref());
                 let limit = limit.map(|it| it.limit(choice.arm, turn.parameters()));
                 turn.stats.count(choice.reason);
@@ -204,7 +204,7 @@ impl Selector {
             return;
         };
         self.with(now, pending.key, |turn| {
-            turn.learn(&pending, arm, outcome.result);
+            turn.learn(&pending, arm, (outcome.result, outcome.silent));
             Some(())
         });
     }
@@ -431,7 +431,8 @@ impl Selector {
             };
             self.stats.forgotten += 1;
             self.with(now, pending.key, |turn| {
-                turn.origin.in_flight = turn.origin.in_flight.saturating_sub(1);
+                let in_flight = &mut turn.origin.in_flight[pending.arm];
+                *in_flight = in_flight.saturating_sub(1);
                 if let Some(bandit) = turn.origin.bandit.as_mut().filter(|_| pending.is_probe) {
                     bandit.probe_ended(pending.arm);
                 }

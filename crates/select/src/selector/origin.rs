@@ -12,6 +12,7 @@ use crate::experiment::Experiment;
 use crate::key::OriginHash;
 use crate::monitor::Monitor;
 use crate::parameters::Parameters;
+use crate::recheck::Recheck;
 use crate::rollback::{Pause, Watch};
 use crate::strategy::Strategy;
 use crate::window::Window;
@@ -48,7 +49,8 @@ pub(super) struct OriginState {
     /// Failures in a row, by arm.
     pub(super) failures: Vec<u32>,
     pub(super) block: Block,
-    pub(super) in_flight: u32,
+    /// By arm.
+    pub(super) in_flight: Vec<u32>,
     /// An experiment is to be started.
     pub(super) due: Option<Trigger>,
     pub(super) experiment: Option<Experiment>,
@@ -59,6 +61,7 @@ pub(super) struct OriginState {
     pub(super) score: Option<f32>,
     pub(super) watch: Option<Watch>,
     pub(super) pause: Pause,
+    pub(super) recheck: Recheck,
     pub(super) bandit: Option<Bandit>,
     /// Arm that lost last, and until when its connection is useful.
     pub(super) loser: Option<(usize, Instant)>,
@@ -76,7 +79,7 @@ impl OriginState {
             windows: vec![Window::default(); arms],
             failures: vec![0; arms],
             block: Block::default(),
-            in_flight: 0,
+            in_flight: vec![0; arms],
             due: Some(Trigger::NewConnection),
             experiment: None,
             experiments: 0,
@@ -84,9 +87,18 @@ impl OriginState {
             score: None,
             watch: None,
             pause: Pause::default(),
+            recheck: Recheck::default(),
             bandit: is_plus.then(|| Bandit::new(arms, &config.parameters)),
             loser: None,
         }
+    }
+
+    /// Requests that a new one on `arm` waits for, about: those on the same connection are answered before it, and other
+    /// connections have their shares of the link meanwhile.
+    pub(super) fn ahead(&self, arm: usize) -> u32 {
+        let own = self.in_flight[arm];
+        let all: u32 = self.in_flight.iter().sum();
+        own + (all - own).min(own + 1)
     }
 
     /// When something is to be done, if at all.
@@ -107,6 +119,7 @@ impl OriginState {
         self.score = None;
         self.watch = None;
         self.pause.clear();
+        self.recheck = Recheck::default();
         self.connected = false;
         if let Some(bandit) = &mut self.bandit {
             *bandit = Bandit::new(config.arms.len(), &config.parameters);

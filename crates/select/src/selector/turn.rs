@@ -89,6 +89,9 @@ impl Turn<'_> {
             Watch::new(from, to, self.now, window, self.parameters())
         });
         self.origin.current = to;
+        self.origin
+            .recheck
+            .compared(self.now, true, &self.config.parameters);
         self.origin.loser = Some((from, self.now + self.parameters().warm));
         self.origin.score = None;
         if !experimented {

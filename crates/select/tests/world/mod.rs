@@ -139,7 +139,7 @@ impl World {
                 let completion = self.millis(mean);
                 let result = Ok(Self::measured(completion));
                 let arm = decision.arm.clone();
-                (self.now + completion, Outcome { arm, result })
+                (self.now + completion, Outcome::new(arm, result))
             }
             (None, Some(hedge)) => {
                 let completion = self.millis(self.conditions.tcp);
@@ -148,12 +148,28 @@ impl World {
                 // Nothing arrives where QUIC is blocked.
                 let wait = hedge.without_packet.min(hedge.without_response);
                 let end = self.now + wait + completion;
-                (end, Outcome { arm, result })
+                let silent = true;
+                (
+                    end,
+                    Outcome {
+                        arm,
+                        result,
+                        silent,
+                    },
+                )
             }
             (None, None) => {
                 let result = Err(Failure::TooSlow);
                 let arm = decision.arm.clone();
-                (self.now + Duration::from_secs(5), Outcome { arm, result })
+                let silent = true;
+                (
+                    self.now + Duration::from_secs(5),
+                    Outcome {
+                        arm,
+                        result,
+                        silent,
+                    },
+                )
             }
         };
         let flying = Flying {

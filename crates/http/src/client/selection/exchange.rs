@@ -34,6 +34,8 @@ struct Response {
     answered: Answered,
     /// It was sent over a second arm, too.
     hedged: bool,
+    /// Nothing had come on the connection of the arm that was decided on: it counts if another one answered.
+    silent: bool,
 }
 
 impl Selection {
@@ -85,6 +87,7 @@ impl Selection {
                 let response = Response {
                     answered,
                     hedged: false,
+                    silent: true,
                 };
                 Ok(self.chosen(response, &turn, reason, ticket))
             }
@@ -105,6 +108,7 @@ impl Selection {
         let Response {
             mut answered,
             hedged,
+            silent,
         } = response;
         let transport = match answered.chosen.protocol {
             Protocol::Http3 => Transport::Quic,
@@ -126,7 +130,9 @@ impl Selection {
         SelectedResponse {
             answered,
             choice,
-            on_end: Box::new(move |snapshot, bytes| ticket.ended(arm, sent, snapshot, bytes)),
+            on_end: Box::new(move |snapshot, bytes| {
+                ticket.ended((arm, silent), sent, snapshot, bytes)
+            }),
         }
     }
 
@@ -162,12 +168,16 @@ impl Selection {
         self.note_connection(place, turn.arm, &selected);
         let first = state.answer_on(selected, job, way, progress);
         if let (Some(hedge), Some(connection)) = (&decision.hedge, connection) {
-            let overdue = overdue(&connection, hedge);
-            return self.hedged(first, overdue, hedge, job, place).await;
+            let wait = Wait::new(&connection);
+            return self.hedged(first, wait, hedge, job, place).await;
         }
         let answered = first.await?;
-        let hedged = false;
-        Ok(Response { answered, hedged })
+        Ok(Response {
+            answered,
+            hedged: false,
+            // Without a connection, if TCP answers.
+            silent: true,
+        })
     }
 
     fn note_connection(&self, place: Place, arm: usize, selected: &Selected) {
@@ -181,7 +191,7 @@ impl Selection {
     async fn hedged(
         self: &Arc<Self>,
         first: impl Future<Output = Result<Answered, Error>>,
-        overdue: impl Future<Output = ()>,
+        wait: Wait<'_>,
         hedge: &Hedge,
         job: &Job<'_>,
         place: Place,
@@ -190,10 +200,10 @@ impl Selection {
         let failed = tokio::select! {
             biased;
             done = &mut first => match done {
-                Ok(answered) => return Ok(Response { answered, hedged: false }),
+                Ok(answered) => return Ok(Response { answered, hedged: false, silent: false }),
                 Err(error) => Some(error),
             },
-            () = overdue => None,
+            () = wait.overdue(hedge) => None,
         };
         tracing::debug!(origin = %job.origin, arm = %hedge.arm, "selection: sending a request over a second arm");
         self.hedging();
@@ -213,8 +223,11 @@ impl Selection {
                 },
             }
         };
-        let hedged = true;
-        Ok(Response { answered, hedged })
+        Ok(Response {
+            answered,
+            hedged: true,
+            silent: failed.is_some() || wait.is_silent(),
+        })
     }
 
     async fn over_tcp(
@@ -232,13 +245,41 @@ impl Selection {
     }
 }
 
-/// Completes when a request that is sent on `connection` now has waited for so long that it is hedged.
-async fn overdue(connection: &Connection, hedge: &Hedge) {
-    let received = || connection.stats().packets_received.get();
-    let (sent, before) = (Instant::now(), received());
-    sleep(hedge.without_packet.min(hedge.without_response)).await;
-    if received() > before {
-        sleep_until(sent + hedge.without_response).await;
+/// The wait for the response to a request on QUIC.
+struct Wait<'a> {
+    connection: &'a Connection,
+    /// When the request was sent, and packets received by then.
+    sent: Instant,
+    before: u64,
+}
+
+impl<'a> Wait<'a> {
+    /// For a request that is sent on `connection` now.
+    fn new(connection: &'a Connection) -> Self {
+        let mut wait = Self {
+            connection,
+            sent: Instant::now(),
+            before: 0,
+        };
+        wait.before = wait.received();
+        wait
+    }
+
+    fn received(&self) -> u64 {
+        self.connection.stats().packets_received.get()
+    }
+
+    /// No packet has come since.
+    fn is_silent(&self) -> bool {
+        self.received() == self.before
+    }
+
+    /// Completes when the request has waited for so long that it is hedged.
+    async fn overdue(&self, hedge: &Hedge) {
+        sleep(hedge.without_packet.min(hedge.without_response)).await;
+        if !self.is_silent() {
+            sleep_until(self.sent + hedge.without_response).await;
+        }
     }
 }
 

@@ -28,20 +28,21 @@ impl Ticket {
         }
     }
 
-    fn report(&mut self, arm: Arm, result: Result<Measured, Failure>) {
+    fn report(&mut self, outcome: &Outcome) {
         self.over = true;
-        self.selection.ended(self.id, &Outcome { arm, result });
+        self.selection.ended(self.id, outcome);
     }
 
     /// There is no response.
     pub(super) fn failed(mut self, error: &Error) {
-        self.report(self.arm.clone(), Err(failure(error)));
+        self.report(&Outcome::new(self.arm.clone(), Err(failure(error))));
     }
 
-    /// The response ended. `arm` answered, and the request was sent on it `sent` after its start.
+    /// The response ended. `arm` answered, and the request was sent on it `sent` after its start; `silent` if nothing had
+    /// come on the connection of the arm that was decided on, should that be another one.
     pub(super) fn ended(
         mut self,
-        arm: Arm,
+        (arm, silent): (Arm, bool),
         sent: Duration,
         snapshot: Snapshot,
         bytes: Option<StreamBytes>,
@@ -61,14 +62,18 @@ impl Ticket {
             Some(End::Broken) => Err(Failure::Lost),
             _ => Err(Failure::Cancelled),
         };
-        self.report(arm, result);
+        self.report(&Outcome {
+            arm,
+            result,
+            silent,
+        });
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
         if !self.over {
-            self.report(self.arm.clone(), Err(Failure::Cancelled));
+            self.report(&Outcome::new(self.arm.clone(), Err(Failure::Cancelled)));
         }
     }
 }

@@ -38,6 +38,7 @@ const GIVE_UP: u64 = 1;
 
 /// Of the arms h2 and h3.
 const ONLY_TCP: u32 = 1;
+const ONLY_QUIC: u32 = 2;
 
 const NETWORK: NetworkId = NetworkId(1);
 
@@ -71,6 +72,8 @@ pub(super) struct Browser {
     requests: f64,
     bytes: Option<u64>,
     think: Duration,
+    /// Clicks that are left.
+    clicks: u64,
     /// No clicks from then on.
     end: Instant,
     /// Responses that the click still asks for.
@@ -85,6 +88,8 @@ pub(super) struct Browser {
     tcp_rtt: Option<Duration>,
     tcp_ready: Option<Instant>,
     selector_timer: Option<Instant>,
+    /// The protocol of each condition, where it is not the selector's choice, and how long a condition lasts.
+    planned: Option<(Vec<Transport>, Duration)>,
     /// Of a fixed protocol.
     window: Window,
     visit: Visit,
@@ -126,6 +131,7 @@ impl Browser {
             requests: spec.requests,
             bytes: spec.bytes,
             think: spec.think,
+            clicks: spec.clicks.unwrap_or(u64::MAX),
             end,
             wanted: Vec::new(),
             open: BTreeMap::new(),
@@ -137,14 +143,27 @@ impl Browser {
             tcp_rtt: None,
             tcp_ready: None,
             selector_timer: None,
+            planned: None,
             window: Window::default(),
             visit: Visit::default(),
         }
     }
 
+    /// Uses the protocol that is planned for the condition in which a request is made.
+    pub(super) fn planned(self, planned: Option<(Vec<Transport>, Duration)>) -> Self {
+        Self { planned, ..self }
+    }
+
+    fn planned_at(&self, now: Instant) -> Option<Transport> {
+        let (planned, step) = self.planned.as_ref()?;
+        let condition = (now - Instant::ZERO).as_nanos() / step.as_nanos().max(1);
+        let condition = usize::try_from(condition).unwrap_or(usize::MAX);
+        Some(planned.get(condition).copied().unwrap_or(Transport::Tcp))
+    }
+
     /// True once all requests are complete or have failed, and there will be no more.
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        now >= self.end && self.open.is_empty() && self.wanted.is_empty()
+        (now >= self.end || self.clicks == 0) && self.open.is_empty() && self.wanted.is_empty()
     }
 
     /// What was visited.
@@ -162,9 +181,10 @@ impl Browser {
     /// A new page. All random numbers of a click are drawn at once: those of the next one don't depend on
     /// how long this one takes.
     fn click(&mut self, host: &mut HostContext<'_>) {
-        if host.now() >= self.end {
+        if host.now() >= self.end || self.clicks == 0 {
             return;
         }
+        self.clicks -= 1;
         let stop = libm::log(self.uniform());
         let more = stop / libm::log(1.0 - 1.0 / self.requests.max(1.000_001));
         let count = 1 + (more as usize).min(1_000);
@@ -183,8 +203,11 @@ impl Browser {
         };
         let now = host.now();
         let mut request = RequestDescription::new(NETWORK, origin());
-        if self.quic_overtaken {
-            request.available = ONLY_TCP;
+        match self.planned_at(now) {
+            Some(Transport::Quic) if !self.quic_overtaken => request.available = ONLY_QUIC,
+            Some(_) => request.available = ONLY_TCP,
+            None if self.quic_overtaken => request.available = ONLY_TCP,
+            None => {}
         }
         let decision = self.selector.0.decide(now, &request);
         let id = self.next;
@@ -255,6 +278,14 @@ impl Browser {
         let handle = self.client.quic().handle();
         let connection = handle.and_then(|handle| host.view(handle));
         connection.map_or(0, |connection| connection.stats().packets_received.get())
+    }
+
+    /// No packet came over QUIC since a request was sent over it, or there is no connection.
+    fn is_silent(&self, host: &HostContext<'_>, open: &Open) -> bool {
+        let mut attempts = open.attempts.iter();
+        let over_quic = attempts.find(|it| it.protocol == Protocol::Quic);
+        let received = self.packets_received(host);
+        over_quic.is_some_and(|it| self.quic_ready.is_none() || it.packets_before == received)
     }
 
     fn quic_rtt(&self, host: &HostContext<'_>) -> Option<Duration> {
@@ -397,7 +428,11 @@ impl Browser {
         if let (true, Ok(measured)) = (is_fixed, &result) {
             self.note_features(now, measured);
         }
-        let outcome = Outcome { arm, result };
+        let outcome = Outcome {
+            silent: self.is_silent(host, &open),
+            arm,
+            result,
+        };
         self.selector.0.on_outcome(now, open.decision.id, &outcome);
         if self.open.is_empty() && self.wanted.is_empty() {
             let think = self.think.mul_f64(-libm::log(self.uniform()));

@@ -16,7 +16,7 @@ use std::sync::Arc as Shared;
 use std::time::Duration;
 
 use swiftwater_quic::{ClientConfig, ServerConfig};
-use swiftwater_select::{Arm, Config, Model, Models, Selector, Strategy};
+use swiftwater_select::{Arm, Config, Model, Models, Selector, Strategy, Transport};
 use swiftwater_sim::apps::{HttpsConfig, WebClient, WebServer};
 use swiftwater_sim::{HostConfig, Network};
 use swiftwater_units::Instant;
@@ -48,13 +48,13 @@ pub(super) fn run(
     seed: u64,
 ) -> Result<RunOutcome, RunError> {
     let (visit, tasks) = match &spec.choice {
-        WebChoice::Selector(strategy) => browse(setup, flow, spec, strategy, seed)?,
-        WebChoice::Ideal => {
-            let fixed = |arm| browse(setup, flow, spec, &Strategy::Fixed(arm), seed);
-            let ((tcp, first), (quic, second)) = (fixed(Arm::h2())?, fixed(Arm::h3())?);
-            let step = spec.walk.unwrap_or(Duration::MAX);
-            (Visit::better(&tcp, &quic, step), first + second)
-        }
+        WebChoice::Selector(strategy) => browse(
+            setup,
+            (flow, spec),
+            &User::new(strategy.clone(), seed),
+            seed,
+        )?,
+        WebChoice::Ideal => ideal(setup, flow, spec, seed)?,
     };
     let facts = RunFacts {
         groups: vec![GroupFacts {
@@ -82,7 +82,8 @@ pub fn web_features(setup: &Setup, seed: u64) -> Result<(Vec<FeatureRow>, f64), 
     let WebChoice::Selector(strategy @ Strategy::Fixed(_)) = &spec.choice else {
         return Err(RunError::out_of_range("the strategy", "`h2` or `h3`"));
     };
-    let (visit, _) = browse(setup, flow, spec, strategy, seed)?;
+    let user = User::new(strategy.clone(), seed);
+    let (visit, _) = browse(setup, (flow, spec), &user, seed)?;
     let times = visit.times();
     let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
     Ok((visit.rows, mean))
@@ -132,21 +133,73 @@ fn models(which: WebModels) -> Result<Models, RunError> {
 /// Trained with the requests of both protocols (`training/`).
 const SINGLE: &[u8] = include_bytes!("single.ubj");
 
-/// Browses until the end of `setup`; what was begun by then is waited for.
-fn browse(
+/// A user.
+struct User {
+    strategy: Strategy,
+    /// The protocol of each condition, in place of the strategy's choice, and how long a condition lasts.
+    planned: Option<(Vec<Transport>, Duration)>,
+    /// Of clicks, and of the packets that are lost.
+    seed: u64,
+}
+
+impl User {
+    fn new(strategy: Strategy, seed: u64) -> Self {
+        Self {
+            strategy,
+            planned: None,
+            seed,
+        }
+    }
+}
+
+/// Users with a fixed protocol who find out, for each protocol, what it is worth in each condition.
+const SCOUTS: u64 = 8;
+
+/// Browses with the protocol that has the lesser mean in each condition. The means are those of other users in the same
+/// conditions: what happens to this user by chance is not known to it.
+fn ideal(
     setup: &Setup,
     flow: &FlowSpec,
     spec: &WebSpec,
-    strategy: &Strategy,
     seed: u64,
+) -> Result<(Visit, u64), RunError> {
+    let (conditions, step) = (seed, spec.walk.unwrap_or(setup.duration));
+    let mut events = 0;
+    let mut scout = |arm: Arm| -> Result<Visit, RunError> {
+        let mut together = Visit::default();
+        for number in 1..=SCOUTS {
+            // Seeds of repeats are in a row.
+            let seed = seed ^ (number << 32);
+            let user = User::new(Strategy::Fixed(arm.clone()), seed);
+            let (visit, tasks) = browse(setup, (flow, spec), &user, conditions)?;
+            events += tasks;
+            together.requests.extend(visit.requests);
+        }
+        Ok(together)
+    };
+    let (tcp, quic) = (scout(Arm::h2())?, scout(Arm::h3())?);
+    let user = User {
+        planned: Some((Visit::quicker(&tcp, &quic, step), step)),
+        ..User::new(Strategy::Race, seed)
+    };
+    let (visit, tasks) = browse(setup, (flow, spec), &user, seed)?;
+    Ok((visit, events + tasks))
+}
+
+/// Browses until the end of `setup`; what was begun by then is waited for. The conditions follow from `conditions`.
+fn browse(
+    setup: &Setup,
+    (flow, spec): (&FlowSpec, &WebSpec),
+    user: &User,
+    conditions: u64,
 ) -> Result<(Visit, u64), RunError> {
     let [link] = setup.links.as_slice() else {
         return Err(RunError::out_of_range("browsing", "one link"));
     };
     let (client_crypto, server_crypto) = setup.cipher.crypto()?;
     let transport = Shared::new(transport::config(setup, flow));
-    let mut network = Network::new(seed);
-    let user = network.add_host(HostConfig::default());
+    let mut network = Network::new(user.seed);
+    let browser = network.add_host(HostConfig::default());
     let server = network.add_host(HostConfig {
         server: Some(Shared::new(ServerConfig::new(
             server_crypto,
@@ -157,16 +210,16 @@ fn browse(
     let mut links = [&link.forward, &link.backward].map(|link| referred(link, setup.rtt));
     let end = setup.duration + PATIENCE;
     if let Some(step) = spec.walk {
-        let walk = Walk::new(seed, step, end)?;
+        let walk = Walk::new(conditions, step, end)?;
         links = links.map(|link| walk.link(&link));
     }
     let [forward, backward] = links;
     // Responses go forward.
-    let (here, there) = (network.node(user), network.node(server));
+    let (here, there) = (network.node(browser), network.node(server));
     let down = network.add_link(there, here, forward)?;
     let up = network.add_link(here, there, backward)?;
     let remote = SocketAddr::from(([10, 0, 0, 2], 443));
-    network.add_interface(user, ([10, 0, 0, 1], 49_152).into(), up, down)?;
+    network.add_interface(browser, ([10, 0, 0, 1], 49_152).into(), up, down)?;
     network.add_interface(server, remote, down, up)?;
     policer::install(&mut network, [up, down], spec.policer, spec.tcp_delay);
     // The default of HTTP/3 and HTTP/2 (RFC 9218).
@@ -182,17 +235,18 @@ fn browse(
     };
     let client = WebClient::new(quic, https, remote, Vec::new());
     let stop = Instant::ZERO + setup.duration;
-    let selector = selector(spec, strategy, seed)?;
-    network.install(user, Browser::new(client, selector, spec, seed, stop));
-    network.run_until(stop);
+    let selector = selector(spec, &user.strategy, user.seed)?;
+    let planned = user.planned.clone();
+    let session = Browser::new(client, selector, spec, user.seed, stop);
+    network.install(browser, session.planned(planned));
     let is_over = |network: &Network| {
-        let browser = network.application::<Browser>(user);
+        let browser = network.application::<Browser>(browser);
         browser.is_none_or(|browser| browser.is_over(network.now()))
     };
     while !is_over(&network) && network.now() < Instant::ZERO + end {
         network.run_for(Duration::from_millis(100));
     }
-    let browser = network.application::<Browser>(user);
+    let browser = network.application::<Browser>(browser);
     let visit = browser.map(Browser::visit).unwrap_or_default();
     Ok((visit, network.stats().tasks))
 }

@@ -85,28 +85,22 @@ impl Visit {
         (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
     }
 
-    /// Of each condition the requests of the visit with the lesser mean. Conditions change every `step`.
-    pub(super) fn better(one: &Self, other: &Self, step: Duration) -> Self {
+    /// Of each condition the protocol with the lesser mean; conditions change every `step`. TCP where nothing is known.
+    pub(super) fn quicker(tcp: &Self, quic: &Self, step: Duration) -> Vec<Transport> {
         let place = |request: &Visited| {
             let at = request.at - Instant::ZERO;
             at.as_nanos() / step.as_nanos().max(1)
         };
-        let last = one.requests.iter().chain(&other.requests).map(place).max();
-        let mut requests = Vec::new();
-        for condition in 0..=last.unwrap_or_default() {
-            let means = [one, other].map(|visit| visit.mean_ms(|it| place(it) == condition));
-            let chosen = match means {
-                [Some(first), Some(second)] if second < first => other,
-                [None, Some(_)] => other,
-                _ => one,
-            };
-            let own = chosen.requests.iter().filter(|it| place(it) == condition);
-            requests.extend(own.copied());
-        }
-        Self {
-            requests,
-            ..Self::default()
-        }
+        let last = tcp.requests.iter().chain(&quic.requests).map(place).max();
+        let quicker = |condition| {
+            let means = [tcp, quic].map(|visit| visit.mean_ms(|it| place(it) == condition));
+            match means {
+                [Some(tcp), Some(quic)] if quic < tcp => Transport::Quic,
+                [None, Some(_)] => Transport::Quic,
+                _ => Transport::Tcp,
+            }
+        };
+        (0..=last.unwrap_or_default()).map(quicker).collect()
     }
 }
 
