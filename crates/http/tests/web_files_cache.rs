@@ -67,12 +67,13 @@ async fn what_is_kept_is_answered_as_from_the_file() {
     fill(&with, &cache, &paths, paths.len()).await;
     let etag = ask(&without, Method::GET, paths[0], &[]).await;
     let etag = header(&etag, &ETAG).to_owned();
-    let fields: [&[(&str, &str)]; 7] = [
+    let fields: [&[(&str, &str)]; 8] = [
         &[],
         &[(IF_NONE_MATCH.as_str(), &etag)],
         &[(IF_NONE_MATCH.as_str(), "\"other\"")],
         &[(IF_MATCH.as_str(), "\"other\"")],
         &[(RANGE.as_str(), "bytes=2-4")],
+        &[(RANGE.as_str(), "bytes=0-0,25-25")],
         &[(RANGE.as_str(), "bytes=90-")],
         &[("if-modified-since", "Sun, 13 Sep 2020 12:26:40 GMT")],
     ];
@@ -87,15 +88,6 @@ async fn what_is_kept_is_answered_as_from_the_file() {
             }
         }
     }
-    // Several ranges have a random boundary.
-    let fields = [(RANGE.as_str(), "bytes=0-0,25-25")];
-    let parts = ask(&with, Method::GET, paths[0], &fields).await;
-    assert_eq!(parts.status(), StatusCode::PARTIAL_CONTENT);
-    let length: usize = header(&parts, &CONTENT_LENGTH).parse().unwrap();
-    let parts = content(parts).await;
-    assert_eq!(parts.len(), length);
-    assert!(parts.windows(5).any(|text| text == b"\r\n\r\na"[..].as_ref()));
-
     // Nothing of it came from the file.
     fs::remove_file(root.path().join("letters.txt")).unwrap();
     assert_eq!(text(&with, paths[0]).await.1, LETTERS);
@@ -227,7 +219,7 @@ async fn memory_is_bounded_and_large_files_are_not_kept() {
     for number in 0..100 {
         write(&root.path().join(format!("f{number}")), &[7; 8000]);
     }
-    write(&root.path().join("large"), &[7; 17_000]);
+    write(&root.path().join("large"), &vec![7; 17_000]);
     let cache = FileCache::new(MOST, FOREVER);
     let service = service(&root, options(&cache));
     fill(&service, &cache, &["/f0", "/large"], 1).await;

@@ -12,7 +12,7 @@ use swiftwater_http::web::alt_svc::AltSvcLayer;
 use swiftwater_http::web::body::{Body, BoxError};
 use swiftwater_http::web::compression::Compress;
 use swiftwater_http::web::early_data::EarlyDataLayer;
-use swiftwater_http::web::files::{FileCache, FileOptions, FileService};
+use swiftwater_http::web::files::{FileBody, FileCache, FileOptions, FileService};
 use swiftwater_http::web::metrics::MetricsLayer;
 use swiftwater_http::web::redirect::Redirect;
 use swiftwater_http::web::response_fields::ResponseFields;
@@ -114,6 +114,9 @@ pub(super) fn content(
     } else {
         packed
     };
+    if !reports.take_requests() {
+        return Ok(counted);
+    }
     let reports = reports.clone();
     let log = AccessLogLayer::to(move |record| reports.request(record));
     Ok(boxed(log_of(log, config).layer(counted)))
@@ -209,7 +212,13 @@ fn route(
     } else {
         let directory = route.directory.as_deref();
         let directory = directory.unwrap_or_else(|| Path::new("."));
-        (boxed(files(directory, route, shared)?), true)
+        let files = files(directory, route, shared)?;
+        // Content in memory needs no box.
+        let files =
+            ServiceExt::<Request<Body>>::map_response(files, |response: Response<FileBody>| {
+                response.map(Body::from)
+            });
+        (boxed(files), true)
     };
     let fields = ResponseFields::new(site.headers.iter().chain(route.headers.iter()));
     let fields = fields.map_err(|error| Failure::new(Exit::Usage, error))?;

@@ -24,6 +24,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use super::locate::OpenFile;
 use super::options::FileOptions;
 use super::version::Version;
+use crate::web::body::Body as AnyBody;
 use crate::web::response_budget::PieceSize;
 use crate::web::shared_limit::SharedPermit;
 
@@ -250,6 +251,19 @@ impl FileBody {
         self.source = None;
         self.remaining = 0;
         Poll::Ready(Some(Err(error)))
+    }
+}
+
+impl From<FileBody> for AnyBody {
+    /// Content that is in memory already needs no allocation.
+    fn from(mut body: FileBody) -> Self {
+        if body.pieces.is_empty() && body.reading.is_none() {
+            return Self::empty();
+        }
+        if let [Piece::Text(text)] = body.pieces.make_contiguous() {
+            return Self::full(std::mem::take(text));
+        }
+        Self::new(body)
     }
 }
 
