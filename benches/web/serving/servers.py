@@ -72,6 +72,9 @@ def swiftwater(path, name=OURS):
 
 def swiftwater_command(program, place):
     content = [place.root] if place.upstream is None else ["--upstream", f"http://127.0.0.1:{place.upstream}"]
+    if place.upstream is None and "--file-cache-time" in text_of(program, "serve", "--help"):
+        # As nginx's: it holds all files, and validates them after ten minutes.
+        content += ["--file-cache", str(512 << 20), "--file-cache-time", "600s"]
     return [
         program, "serve", *content, "--listen", f"127.0.0.1:{place.port}", "--workers", "1",
         "--cert", place.identity / "cert.pem", "--key", place.identity / "key.pem", "--min-tls", "1.3",

@@ -36,6 +36,7 @@ mod live_parts;
 mod logs;
 mod module_cycles;
 mod multipath;
+mod page_links;
 mod part_files;
 mod perf_http;
 mod play;

@@ -52,6 +52,7 @@ mod udp_idle;
 mod udp_last_words;
 mod web_conditions;
 mod web_files;
+mod web_files_cache;
 mod web_files_limits;
 mod web_layers;
 mod web_nginx;

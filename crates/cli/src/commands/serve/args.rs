@@ -316,6 +316,14 @@ pub struct LimitArgs {
     #[arg(long, value_name = "N")]
     pub max_open_files: Option<Count<8, 1_000_000>>,
 
+    /// Bytes of memory for contents of small files; 0: none [default: 67108864]
+    #[arg(long, value_name = "BYTES")]
+    pub file_cache: Option<Count<0, 1_099_511_627_776>>,
+
+    /// How much later a change of a file in the file cache may be seen [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
+    pub file_cache_time: Option<Duration>,
+
     /// Concurrent requests of one connection, over HTTP/3 and HTTP/2 [default: 100]
     #[arg(long, value_name = "N")]
     pub max_requests: Option<Count<1, 100_000>>,

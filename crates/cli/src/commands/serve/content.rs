@@ -12,7 +12,7 @@ use swiftwater_http::web::alt_svc::AltSvcLayer;
 use swiftwater_http::web::body::{Body, BoxError};
 use swiftwater_http::web::compression::Compress;
 use swiftwater_http::web::early_data::EarlyDataLayer;
-use swiftwater_http::web::files::{FileOptions, FileService};
+use swiftwater_http::web::files::{FileBody, FileCache, FileOptions, FileService};
 use swiftwater_http::web::metrics::MetricsLayer;
 use swiftwater_http::web::redirect::Redirect;
 use swiftwater_http::web::response_fields::ResponseFields;
@@ -47,6 +47,8 @@ const PERMANENT_REDIRECT: u16 = 308;
 pub(super) struct Shared {
     /// Budget of open files.
     open_files: SharedLimit,
+    /// Contents of small files.
+    file_cache: Option<FileCache>,
     /// Budget of concurrent compression.
     compression: SharedLimit,
     /// Concurrent requests to one upstream.
@@ -63,6 +65,7 @@ impl Shared {
         let upstreams: usize = upstreams.map(|(_, others)| 1 + others.len()).sum();
         Self {
             open_files: SharedLimit::new(descriptors.files),
+            file_cache: file_cache(config),
             compression: Compress::default_budget(),
             upstream_requests: descriptors.upstream_requests / upstreams.max(1),
             networks: IpNetworks::default(),
@@ -76,6 +79,13 @@ impl Shared {
             ..self
         }
     }
+}
+
+/// The file cache of `config`, unless it is switched off.
+fn file_cache(config: &Config) -> Option<FileCache> {
+    let limits = &config.limits;
+    let bytes = limits.file_cache.get();
+    (bytes > 0).then(|| FileCache::new(bytes, limits.file_cache_time.0))
 }
 
 /// Builds the content of `config`; each request is reported to `reports`.
@@ -104,6 +114,9 @@ pub(super) fn content(
     } else {
         packed
     };
+    if !reports.take_requests() {
+        return Ok(counted);
+    }
     let reports = reports.clone();
     let log = AccessLogLayer::to(move |record| reports.request(record));
     Ok(boxed(log_of(log, config).layer(counted)))
@@ -199,7 +212,13 @@ fn route(
     } else {
         let directory = route.directory.as_deref();
         let directory = directory.unwrap_or_else(|| Path::new("."));
-        (boxed(files(directory, route, shared)?), true)
+        let files = files(directory, route, shared)?;
+        // Content in memory needs no box.
+        let files =
+            ServiceExt::<Request<Body>>::map_response(files, |response: Response<FileBody>| {
+                response.map(Body::from)
+            });
+        (boxed(files), true)
     };
     let fields = ResponseFields::new(site.headers.iter().chain(route.headers.iter()));
     let fields = fields.map_err(|error| Failure::new(Exit::Usage, error))?;
@@ -225,6 +244,7 @@ fn files(directory: &Path, route: &config::Route, shared: &Shared) -> Result<Fil
     let options = FileOptions {
         listing: route.listing,
         open_files: Some(shared.open_files.clone()),
+        cache: shared.file_cache.clone(),
         spa_fallback: route.spa.clone(),
         hidden: route.hidden,
         precompressed: route.precompressed,

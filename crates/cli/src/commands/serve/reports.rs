@@ -46,9 +46,14 @@ impl Reports {
         })
     }
 
+    /// Whether anything is written about requests.
+    pub(super) fn take_requests(&self) -> bool {
+        self.file.is_some() || self.stdout.is_some()
+    }
+
     /// A request is complete.
     pub(super) fn request(&self, record: &Record) {
-        if self.file.is_none() && self.stdout.is_none() {
+        if !self.take_requests() {
             return;
         }
         self.write(record);

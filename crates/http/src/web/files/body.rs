@@ -21,12 +21,19 @@ use http_body::{Body, Frame, SizeHint};
 use thiserror::Error;
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use super::locate::OpenFile;
+use super::options::FileOptions;
+use super::version::Version;
+use crate::web::body::Body as AnyBody;
 use crate::web::response_budget::PieceSize;
 use crate::web::shared_limit::SharedPermit;
 
 /// A body that is no longer than this is read before its headers are sent, and keeps no open file. It
 /// saves a second switch to the blocking threads.
-const READ_AT_ONCE: u64 = 16 * 1024;
+pub(super) const READ_AT_ONCE: u64 = 16 * 1024;
+
+/// How bytes of a file are read: their position and number.
+pub(super) type ReadBytes = fn(&Source, u64, usize) -> Option<Bytes>;
 
 /// Why the content of a file could not be sent to its end.
 #[derive(Debug, Error)]
@@ -46,22 +53,46 @@ pub enum FileBodyError {
 /// The file of a body, as it was when the headers were written.
 #[derive(Debug)]
 pub(super) struct Source {
-    pub(super) file: File,
-    pub(super) length: u64,
-    pub(super) modified: Option<SystemTime>,
+    file: File,
+    length: u64,
+    modified: Option<SystemTime>,
     /// Most bytes read at once.
-    pub(super) chunk: usize,
+    chunk: usize,
     /// Size of pieces for which the connection has memory.
-    pub(super) pieces: Option<PieceSize>,
+    pieces: Option<PieceSize>,
     /// The permit for an open file, returned when the file is closed.
-    pub(super) _permit: Option<SharedPermit>,
+    _permit: Option<SharedPermit>,
 }
 
 impl Source {
+    /// That of `found`.
+    pub(super) fn of(found: OpenFile, options: &FileOptions) -> Self {
+        Self {
+            length: found.length,
+            modified: found.modified,
+            file: found.file,
+            chunk: options.chunk.clamp(4 * 1024, 1024 * 1024),
+            pieces: found.pieces,
+            _permit: found.permit,
+        }
+    }
+
     /// Bytes to read next, at most.
     fn next_chunk(&self) -> u64 {
         let permitted = self.pieces.as_ref().map_or(self.chunk, PieceSize::bytes);
         self.chunk.min(permitted) as u64
+    }
+
+    /// Reads `length` bytes at `start`; waits for the device. `None` if that fails.
+    pub(super) fn read_waiting(&self, start: u64, length: usize) -> Option<Bytes> {
+        self.read(start, length).ok()
+    }
+
+    /// Reads all of the content, if it is of the version `expected` before and after.
+    pub(super) fn read_version(&self, expected: Version, read: ReadBytes) -> Option<Bytes> {
+        let content = read(self, 0, self.length as usize)?;
+        let now = self.file.metadata().ok()?;
+        (Version::of(&now) == expected).then_some(content)
     }
 
     /// Reads `length` bytes at `start`. A body has at most one read in progress, so the position of
@@ -77,7 +108,7 @@ impl Source {
 
     /// Reads `length` bytes at `start` if the kernel has them in memory, without waiting for a device.
     #[cfg(target_os = "linux")]
-    fn read_cached(&self, start: u64, length: usize) -> Option<Bytes> {
+    pub(super) fn read_cached(&self, start: u64, length: usize) -> Option<Bytes> {
         use rustix::io::{ReadWriteFlags, preadv2};
         let mut content = vec![0; length];
         let mut buffers = [io::IoSliceMut::new(&mut content)];
@@ -87,7 +118,8 @@ impl Source {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn read_cached(&self, _: u64, _: usize) -> Option<Bytes> {
+    /// Other systems have no such call.
+    pub(super) fn read_cached(&self, _: u64, _: usize) -> Option<Bytes> {
         None
     }
 
@@ -119,6 +151,8 @@ type Reading = JoinHandle<Result<Bytes, FileBodyError>>;
 #[derive(Debug, Default)]
 pub struct FileBody {
     source: Option<Arc<Source>>,
+    /// All of the file, if it is in memory.
+    content: Option<Bytes>,
     pieces: VecDeque<Piece>,
     remaining: u64,
     reading: Option<Reading>,
@@ -147,6 +181,14 @@ impl FileBody {
         }
     }
 
+    /// A body of a file whose `content` is in memory, without pieces so far.
+    pub(super) fn of_content(content: Bytes) -> Self {
+        Self {
+            content: Some(content),
+            ..Self::default()
+        }
+    }
+
     /// Appends `text`.
     pub(super) fn push_text(&mut self, text: Bytes) {
         if !text.is_empty() {
@@ -157,7 +199,10 @@ impl FileBody {
 
     /// Appends a range of the file.
     pub(super) fn push_range(&mut self, range: Range<u64>) {
-        if !range.is_empty() {
+        if let Some(content) = &self.content {
+            let part = content.slice(range.start as usize..range.end as usize);
+            self.push_text(part);
+        } else if !range.is_empty() {
             self.remaining += range.end - range.start;
             self.pieces.push_back(Piece::Range(range));
         }
@@ -168,19 +213,9 @@ impl FileBody {
         self.remaining
     }
 
-    /// Reads the content now if it is a single small piece, and closes the file. Blocks. A failure
-    /// recurs when the content is sent, and ends the response there.
-    pub(super) fn read_small(&mut self) {
-        self.read_if_small(|source, start, length| source.read(start, length).ok());
-    }
-
-    /// As [`read_small`](Self::read_small) without blocking: what the kernel does not have in memory is read when
-    /// the content is sent.
-    pub(super) fn read_cached(&mut self) {
-        self.read_if_small(Source::read_cached);
-    }
-
-    fn read_if_small(&mut self, read: impl FnOnce(&Source, u64, usize) -> Option<Bytes>) {
+    /// Reads the content now if it is a single small piece, and closes the file. A failure recurs when the content is
+    /// sent, and ends the response there.
+    pub(super) fn read_if_small(&mut self, read: ReadBytes) {
         if self.pieces.len() > 1 || self.remaining > READ_AT_ONCE {
             return;
         }
@@ -216,6 +251,19 @@ impl FileBody {
         self.source = None;
         self.remaining = 0;
         Poll::Ready(Some(Err(error)))
+    }
+}
+
+impl From<FileBody> for AnyBody {
+    /// Content that is in memory already needs no allocation.
+    fn from(mut body: FileBody) -> Self {
+        if body.pieces.is_empty() && body.reading.is_none() {
+            return Self::empty();
+        }
+        if let [Piece::Text(text)] = body.pieces.make_contiguous() {
+            return Self::full(std::mem::take(text));
+        }
+        Self::new(body)
     }
 }
 

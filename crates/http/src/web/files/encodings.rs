@@ -41,6 +41,14 @@ pub(in crate::web) fn accepted(headers: &HeaderMap) -> Vec<Coding> {
     weighed.into_iter().map(|(_, coding)| coding).collect()
 }
 
+/// A number for a list of distinct codings among [`CODINGS`]; different lists have different ones.
+pub(super) fn number_of(codings: &[Coding]) -> u8 {
+    codings.iter().fold(0, |number, coding| {
+        let position = CODINGS.iter().position(|known| known == coding);
+        number * 4 + position.map_or(0, |position| position as u8 + 1)
+    })
+}
+
 /// The weight of `name` in thousandths: that of its entry, else that of `*`, else zero.
 fn weight(headers: &HeaderMap, name: &str) -> u16 {
     let mut any = 0;

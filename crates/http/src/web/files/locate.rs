@@ -5,11 +5,15 @@ use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::encodings::Coding;
+use http::HeaderMap;
+
+use super::cache::SiteCache;
+use super::encodings::{self, Coding};
 use super::error::FileError;
 use super::options::FileOptions;
 use super::path::SitePath;
 use super::tree::{Opened, Tree};
+use super::version::Version;
 use crate::web::response_budget::PieceSize;
 use crate::web::shared_limit::SharedPermit;
 
@@ -18,6 +22,8 @@ use crate::web::shared_limit::SharedPermit;
 pub(super) struct Site {
     pub(super) tree: Tree,
     pub(super) options: FileOptions,
+    /// Contents of small files.
+    pub(super) cache: Option<SiteCache>,
 }
 
 /// Result of resolving a path.
@@ -36,6 +42,8 @@ pub(super) struct OpenFile {
     pub(super) file: File,
     pub(super) length: u64,
     pub(super) modified: Option<SystemTime>,
+    /// The version at the time of opening.
+    pub(super) version: Version,
     /// The name that determines the media type: the original's, if this is a precompressed copy.
     pub(super) name: PathBuf,
     pub(super) coding: Option<Coding>,
@@ -71,6 +79,24 @@ impl Site {
         }
         let (file, metadata) = self.tree.open_cached(&target)?;
         Some(self.with_copies(&target, file, &metadata, &[]))
+    }
+
+    /// The codings of copies that the client accepts, the preferred first; none unless there are copies.
+    pub(super) fn codings(&self, headers: &HeaderMap) -> Vec<Coding> {
+        if self.options.precompressed {
+            encodings::accepted(headers)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Whether the file `name` is what `path` names: itself or its index page, not the fallback.
+    pub(super) fn is_named_by(&self, name: &Path, path: &SitePath) -> bool {
+        let relative = path.to_relative();
+        match &self.options.index {
+            Some(index) if path.is_directory() => name == relative.join(index),
+            _ => name == relative,
+        }
     }
 
     /// Whether the fallback of a single-page application applies to `path`: the paths of its views
@@ -129,6 +155,7 @@ impl Site {
                 if let Some((file, metadata)) = self.open_copy(target, *coding, modified) {
                     return OpenFile {
                         length: metadata.len(),
+                        version: Version::of(&metadata),
                         modified: metadata.modified().ok(),
                         file,
                         name: target.to_owned(),
@@ -142,6 +169,7 @@ impl Site {
         }
         OpenFile {
             length: metadata.len(),
+            version: Version::of(metadata),
             modified,
             file,
             name: target.to_owned(),

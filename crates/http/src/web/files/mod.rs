@@ -9,21 +9,28 @@
 //! - `path`: from the target of a request to a path below the root; no file system.
 //! - `locate`, `tree`: from that path to an open file: in place if the kernel has all of it in memory, else on the
 //!   blocking threads.
+//! - `cache`, `version`: contents of small files in memory, and what tells that they are of the present file.
+//! - `lookup`: one request's way from its path to its response.
 //! - `validators`, `ranges`, `encodings`: evaluation of request headers; no I/O.
+//! - `representation`: the fields that all responses with a file have in common.
 //! - `respond`, `listing`: status, headers and body of the response.
 //! - `body`: content in chunks.
 
 mod body;
+mod cache;
 pub(super) mod encodings;
 mod error;
 mod listing;
 mod locate;
+mod lookup;
 mod options;
 mod path;
 mod ranges;
+mod representation;
 mod respond;
 mod tree;
 mod validators;
+mod version;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -32,22 +39,26 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
+use futures_util::future::{Either, Ready, ready};
 use http::{Method, Request, Response, request};
 use tokio::task::spawn_blocking;
 use tower::Service;
 
 pub use body::{FileBody, FileBodyError};
+pub use cache::FileCache;
 pub use error::FileError;
 pub use options::{FileOptions, RootError};
 pub use path::{PathError, SitePath};
 pub use ranges::{MAX_RANGES, Selection, select};
 pub use validators::{Validators, Verdict};
 
+use body::Source;
 use listing::{ListingCache, ListingOptions};
-use locate::{Located, OpenFile, Site};
+use locate::Site;
+use lookup::{Lookup, Step};
 use tree::Tree;
 
 use super::connection_info::ConnectionInfo;
@@ -60,19 +71,13 @@ use super::shared_limit::SharedPermit;
 ///
 /// A file is opened before its headers are sent, because they depend on it, and stays open until its
 /// content is sent, so that all content is of one file; small ones are read and closed at once. What the system has in
-/// memory (Linux 5.12 or newer) is opened and read in place, everything else on blocking threads.
+/// memory (Linux 5.12 or newer) is opened and read in place, everything else on blocking threads. With
+/// [`FileOptions::cache`] small files that were requested before are not opened at all ([`FileCache`]).
 /// [`FileOptions::open_files`] bounds how many are open.
 #[derive(Debug, Clone)]
 pub struct FileService {
     site: Arc<Site>,
     listings: Arc<ListingCache>,
-}
-
-/// Remaining steps after the file system was accessed.
-enum Step {
-    Answered(Response<FileBody>),
-    /// A directory listing is needed.
-    List(SitePath),
 }
 
 impl FileService {
@@ -91,7 +96,12 @@ impl FileService {
             });
         }
         let tree = Tree::new(root, options.follow_symlinks);
-        let site = Site { tree, options };
+        let cache = options.cache.as_ref().map(FileCache::site);
+        let site = Site {
+            tree,
+            options,
+            cache,
+        };
         if let Some(page) = &site.options.spa_fallback
             && let Err(error) = site.open(page, &[])
         {
@@ -107,29 +117,60 @@ impl FileService {
         })
     }
 
-    async fn answer(self, request: request::Parts) -> Response<FileBody> {
+    /// The response with what is in the cache under the decoded path `path`.
+    fn answer_from_cache(
+        &self,
+        request: &request::Parts,
+        path: &str,
+        now: Instant,
+    ) -> Option<Response<FileBody>> {
+        let cache = self.site.cache.as_ref()?;
+        if request.method != Method::GET && request.method != Method::HEAD {
+            return None;
+        }
+        let codings = self.site.codings(&request.headers);
+        let cached = cache.get(path, encodings::number_of(&codings), now)?;
+        Some(respond::cached(request, &cached, SystemTime::now()))
+    }
+
+    async fn answer(self, request: request::Parts, begin: Instant) -> Response<FileBody> {
         let method = request.method.clone();
-        match self.try_answer(request).await {
+        match self.try_answer(request, begin).await {
             Ok(response) => response,
             Err(error) => respond::error(&error, &method),
         }
     }
 
-    async fn try_answer(self, request: request::Parts) -> Result<Response<FileBody>, FileError> {
+    async fn try_answer(
+        self,
+        request: request::Parts,
+        begin: Instant,
+    ) -> Result<Response<FileBody>, FileError> {
         if request.method != Method::GET && request.method != Method::HEAD {
             return Err(FileError::Method);
         }
         let method = request.method.clone();
         let path = SitePath::parse(request.uri.path(), self.site.options.hidden)?;
+        if self.site.cache.is_some() {
+            let decoded = path.decoded();
+            if decoded != request.uri.path()
+                && let Some(response) = self.answer_from_cache(&request, &decoded, begin)
+            {
+                return Ok(response);
+            }
+        }
         let permit = self.permit(&request)?;
         let site = Arc::clone(&self.site);
-        if let Some(found) = site.locate_cached(&path) {
-            let found = with_request(found, &request, permit);
-            let now = SystemTime::now();
-            let read = FileBody::read_cached;
-            return Ok(respond::file(&request, found, &site.options, now, read));
+        let lookup = Lookup {
+            request,
+            path,
+            begin,
+            permit,
+        };
+        if let Some(found) = site.locate_cached(&lookup.path) {
+            return Ok(lookup.respond(&site, found, &[], Source::read_cached));
         }
-        match off_thread(move || look_up(&site, &request, path, permit)).await? {
+        match off_thread(move || lookup.run(&site)).await? {
             Step::Answered(response) => Ok(response),
             Step::List(path) => Ok(respond::page(self.listing(path).await?, &method)),
         }
@@ -171,17 +212,6 @@ impl FileService {
     }
 }
 
-/// `found` with what the request brings along.
-fn with_request(
-    mut found: OpenFile,
-    request: &request::Parts,
-    permit: Option<SharedPermit>,
-) -> OpenFile {
-    found.permit = permit;
-    found.pieces = request.extensions.get().cloned();
-    found
-}
-
 /// Accesses the file system on a blocking thread.
 async fn off_thread<T: Send + 'static>(
     ask: impl FnOnce() -> Result<T, FileError> + Send + 'static,
@@ -191,45 +221,13 @@ async fn off_thread<T: Send + 'static>(
         .map_err(|error| FileError::Io(std::io::Error::other(error)))?
 }
 
-/// Resolves `path` and answers the request. Blocks.
-fn look_up(
-    site: &Site,
-    request: &request::Parts,
-    path: SitePath,
-    permit: Option<SharedPermit>,
-) -> Result<Step, FileError> {
-    let codings = if site.options.precompressed {
-        encodings::accepted(&request.headers)
-    } else {
-        Vec::new()
-    };
-    let located = site.locate(&path, &codings).inspect_err(|error| {
-        if let FileError::Io(error) = error {
-            tracing::warn!(%error, path = request.uri.path(), "a file could not be read");
-        }
-    })?;
-    Ok(Step::Answered(match located {
-        Located::File(found) => {
-            let found = with_request(found, request, permit);
-            let now = SystemTime::now();
-            respond::file(request, found, &site.options, now, FileBody::read_small)
-        }
-        Located::Redirect => {
-            let mut location = path.directory_uri();
-            if let Some(query) = request.uri.query() {
-                location.push('?');
-                location.push_str(query);
-            }
-            respond::redirect(&location, &request.method)
-        }
-        Located::Listing => return Ok(Step::List(path)),
-    }))
-}
+/// Response of the service, which never fails.
+type Answer = Result<Response<FileBody>, Infallible>;
 
 impl<B> Service<Request<B>> for FileService {
     type Response = Response<FileBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Future = Either<Ready<Answer>, Pin<Box<dyn Future<Output = Answer> + Send>>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
@@ -237,7 +235,15 @@ impl<B> Service<Request<B>> for FileService {
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (parts, _) = request.into_parts();
-        let answer = self.clone().answer(parts);
-        Box::pin(async move { Ok(answer.await) })
+        let begin = Instant::now();
+        // Entries have decoded paths, so that this finds one only if decoding changes nothing.
+        let path = parts.uri.path();
+        if !path.contains('%')
+            && let Some(response) = self.answer_from_cache(&parts, path, begin)
+        {
+            return Either::Left(ready(Ok(response)));
+        }
+        let answer = self.clone().answer(parts, begin);
+        Either::Right(Box::pin(async move { Ok(answer.await) }))
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use http::HeaderValue;
 use thiserror::Error;
 
+use super::cache::FileCache;
 use super::error::FileError;
 use crate::web::shared_limit::SharedLimit;
 
@@ -21,6 +22,8 @@ pub struct FileOptions {
     /// Files that may be open for responses at once, shared by the clients of all services with this
     /// limit; requests beyond are answered with 503. Default: none.
     pub open_files: Option<SharedLimit>,
+    /// Contents of small files in memory, shared by all services with this cache. Default: none.
+    pub cache: Option<FileCache>,
     /// The file, relative to the root, that is served with status 200 for missing files whose last
     /// path segment has no extension: the page of a single-page application. Default: none.
     pub spa_fallback: Option<PathBuf>,
@@ -47,6 +50,7 @@ impl Default for FileOptions {
             listing: false,
             listing_entries: 10_000,
             open_files: None,
+            cache: None,
             spa_fallback: None,
             precompressed: false,
             follow_symlinks: false,

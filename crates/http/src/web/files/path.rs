@@ -70,6 +70,19 @@ impl SitePath {
         self.segments.iter().collect()
     }
 
+    /// The decoded path: it starts with a slash, and ends in one if it can only name a directory.
+    pub fn decoded(&self) -> String {
+        let mut decoded = String::new();
+        for segment in &self.segments {
+            decoded.push('/');
+            decoded.push_str(segment);
+        }
+        if self.directory || self.segments.is_empty() {
+            decoded.push('/');
+        }
+        decoded
+    }
+
     /// The absolute path of this directory, as used in a URI. It starts with exactly one slash, so
     /// that it can't name another host.
     pub fn directory_uri(&self) -> String {

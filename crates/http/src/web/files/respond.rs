@@ -2,124 +2,88 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
-use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
-    CONTENT_TYPE, ETAG, LAST_MODIFIED, LOCATION, RETRY_AFTER, VARY,
+    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, LOCATION, RETRY_AFTER,
 };
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, request};
 
-use super::body::{FileBody, Source};
+use super::body::FileBody;
+use super::cache::CachedFile;
 use super::error::FileError;
-use super::locate::OpenFile;
-use super::options::FileOptions;
 use super::ranges::{Selection, select};
-use super::validators::{Validators, Verdict};
+use super::representation::Representation;
+use super::validators::Verdict;
 use crate::web::body::status_line;
 
-/// The response to a request for `found`, which was GET or HEAD. `read` may read its content at once.
+/// The response to a request for a file, which was GET or HEAD. `whole` is the content, from which ranges are chosen.
 pub(super) fn file(
     request: &request::Parts,
-    found: OpenFile,
-    options: &FileOptions,
+    representation: &Representation,
+    whole: impl FnOnce() -> FileBody,
     now: SystemTime,
-    read: fn(&mut FileBody),
 ) -> Response<FileBody> {
-    let suffix = found.coding.map_or("", |coding| coding.suffix);
-    let validators = Validators::new(found.length, found.modified, suffix, now);
+    let validators = &representation.validators;
+    let length = representation.length;
     let mut response = Response::new(FileBody::empty());
-    describe_state(response.headers_mut(), &found, &validators, options);
     match validators.evaluate(&request.method, &request.headers) {
         Verdict::Proceed => {}
         Verdict::NotModified => {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
+            *response.headers_mut() = representation.state_fields();
             return response;
         }
         Verdict::Failed => return status(StatusCode::PRECONDITION_FAILED, "", &request.method),
     }
-    let selection = if request.method == Method::GET {
-        validators
-            .applicable_range(&request.headers, now)
-            .map_or(Selection::Whole, |field| select(field, found.length))
-    } else {
-        // Ranges are defined for GET alone (RFC 9110, section 14.2).
-        Selection::Whole
-    };
-    let content_type = content_type(&found.name, options.utf8);
-    let (status, mut body) = match selection {
-        Selection::Unsatisfiable => return unsatisfiable(found.length),
-        Selection::Whole => {
-            let length = found.length;
-            response
-                .headers_mut()
-                .insert(CONTENT_TYPE, content_type.clone());
-            let mut body = body_of(found, options);
-            body.push_range(0..length);
-            (StatusCode::OK, body)
-        }
-        Selection::Parts(parts) => {
-            let body = partial(response.headers_mut(), found, &parts, content_type, options);
-            (StatusCode::PARTIAL_CONTENT, body)
-        }
-    };
-    let headers = response.headers_mut();
-    headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    headers.insert(CONTENT_LENGTH, HeaderValue::from(body.remaining()));
-    *response.status_mut() = status;
-    if request.method == Method::GET {
-        read(&mut body);
-        *response.body_mut() = body;
+    *response.headers_mut() = representation.head.clone();
+    // Ranges are defined for GET alone (RFC 9110, section 14.2).
+    if request.method != Method::GET {
+        return response;
     }
+    let selection = validators
+        .applicable_range(&request.headers, now)
+        .map_or(Selection::Whole, |field| select(field, length));
+    let mut body = whole();
+    match selection {
+        Selection::Unsatisfiable => return unsatisfiable(length),
+        Selection::Whole => body.push_range(0..length),
+        Selection::Parts(parts) => {
+            push_parts(response.headers_mut(), &mut body, &parts, length);
+            let remaining = HeaderValue::from(body.remaining());
+            response.headers_mut().insert(CONTENT_LENGTH, remaining);
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        }
+    }
+    *response.body_mut() = body;
     response
 }
 
-/// The fields that a 304 carries as well (RFC 9110, section 15.4.5).
-fn describe_state(
-    headers: &mut HeaderMap,
-    found: &OpenFile,
-    validators: &Validators,
-    options: &FileOptions,
-) {
-    if let Ok(etag) = HeaderValue::from_str(validators.etag()) {
-        headers.insert(ETAG, etag);
-    }
-    if let Some(date) = validators.last_modified() {
-        headers.insert(LAST_MODIFIED, date);
-    }
-    if let Some(cache_control) = &options.cache_control {
-        headers.insert(CACHE_CONTROL, cache_control.clone());
-    }
-    if found.negotiated {
-        headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
-    }
-    if let Some(coding) = found.coding {
-        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding.name));
-    }
+/// As [`file`], for one that is in memory.
+pub(super) fn cached(
+    request: &request::Parts,
+    cached: &CachedFile,
+    now: SystemTime,
+) -> Response<FileBody> {
+    let whole = || FileBody::of_content(cached.content.clone());
+    file(request, &cached.representation, whole, now)
 }
 
-/// The body of a 206, and its `Content-Type` and `Content-Range` (RFC 9110, section 15.3.7).
-fn partial(
-    headers: &mut HeaderMap,
-    found: OpenFile,
-    parts: &[Range<u64>],
-    content_type: HeaderValue,
-    options: &FileOptions,
-) -> FileBody {
-    let length = found.length;
-    let mut body = body_of(found, options);
+/// Pushes the content of a 206 to `body`, and sets its `Content-Type` and `Content-Range` (RFC 9110, section 15.3.7).
+/// `length` is that of the whole.
+fn push_parts(headers: &mut HeaderMap, body: &mut FileBody, parts: &[Range<u64>], length: u64) {
     if let [part] = parts {
-        headers.insert(CONTENT_TYPE, content_type);
         headers.insert(CONTENT_RANGE, ascii(&content_range(part, length)));
         body.push_range(part.clone());
-        return body;
+        return;
     }
     let boundary = next_boundary();
-    let type_line = content_type.to_str().unwrap_or_default();
+    let content_type = headers.get(CONTENT_TYPE);
+    let type_line = content_type.and_then(|value| value.to_str().ok());
+    let type_line = type_line.unwrap_or_default();
     for (index, part) in parts.iter().enumerate() {
         let line_end = if index == 0 { "" } else { "\r\n" };
         body.push_text(Bytes::from(format!(
@@ -131,18 +95,6 @@ fn partial(
     body.push_text(Bytes::from(format!("\r\n--{boundary}--\r\n")));
     let multipart = format!("multipart/byteranges; boundary={boundary}");
     headers.insert(CONTENT_TYPE, ascii(&multipart));
-    body
-}
-
-fn body_of(found: OpenFile, options: &FileOptions) -> FileBody {
-    FileBody::of(Source {
-        length: found.length,
-        modified: found.modified,
-        file: found.file,
-        chunk: options.chunk.clamp(4 * 1024, 1024 * 1024),
-        pieces: found.pieces,
-        _permit: found.permit,
-    })
 }
 
 fn content_range(part: &Range<u64>, length: u64) -> String {
@@ -212,32 +164,6 @@ fn text(content: Bytes, content_type: HeaderValue, method: &Method) -> Response<
     headers.insert(CONTENT_TYPE, content_type);
     headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     response
-}
-
-fn content_type(name: &Path, utf8: bool) -> HeaderValue {
-    let Some(guess) = streaming_type(name).or_else(|| mime_guess::from_path(name).first_raw())
-    else {
-        return HeaderValue::from_static("application/octet-stream");
-    };
-    if utf8 && (guess.starts_with("text/") || guess == "application/javascript") {
-        return ascii(&format!("{guess}; charset=utf-8"));
-    }
-    HeaderValue::from_static(guess)
-}
-
-/// Types of HTTP Live Streaming (RFC 8216, section 4) and MPEG-DASH, for which `mime_guess` has other
-/// types or none.
-fn streaming_type(name: &Path) -> Option<&'static str> {
-    let extension = name.extension()?.to_str()?.to_ascii_lowercase();
-    Some(match extension.as_str() {
-        "m3u8" => "application/vnd.apple.mpegurl",
-        "ts" => "video/mp2t",
-        "m4s" => "video/iso.segment",
-        "mpd" => "application/dash+xml",
-        "mjs" => "text/javascript",
-        "wasm" => "application/wasm",
-        _ => return None,
-    })
 }
 
 /// A header value of ASCII text generated by this module.

@@ -97,6 +97,11 @@ fn apply_limits(config: &mut Config, args: &ServeArgs) {
     if flags.max_open_files.is_some() {
         limits.open_files = flags.max_open_files;
     }
+    set(&mut limits.file_cache, flags.file_cache);
+    set(
+        &mut limits.file_cache_time,
+        flags.file_cache_time.map(Period),
+    );
     set(&mut limits.requests, flags.max_requests);
     set(&mut limits.header_size, flags.max_header_size);
     set(&mut limits.header_count, flags.max_header_count);

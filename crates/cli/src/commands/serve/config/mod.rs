@@ -18,6 +18,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use swiftwater::quic::UsedTokens;
+use swiftwater_http::web::files::FileCache;
 use swiftwater_http::web::response_budget::ResponseBudget;
 use toml::Spanned;
 
@@ -159,6 +160,11 @@ pub struct Limits {
     /// Default: that half, but no more than 65 536.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_files: Option<Count<8, 1_000_000>>,
+    /// Memory for contents of small files, bytes; 0 for none. Default: 64 MiB.
+    pub file_cache: Count<0, 1_099_511_627_776>,
+    /// How long a content in the file cache is served without a look at its file: a change is seen this much later at
+    /// most. Default: 1 s.
+    pub file_cache_time: Period,
     /// Concurrent requests of one connection, over HTTP/3 and HTTP/2. Default: 100.
     pub requests: Count<1, 100_000>,
     /// Bytes of the head of a request; larger ones are answered with 431. Default: 64 KiB.
@@ -194,6 +200,8 @@ impl Default for Limits {
             connections: Count::clamped(10_000),
             share_by_address: true,
             open_files: None,
+            file_cache: Count::clamped(FileCache::DEFAULT_BYTES),
+            file_cache_time: Period(FileCache::DEFAULT_VALIDITY),
             requests: Count::clamped(100),
             header_size: Count::clamped(64 << 10),
             header_count: Count::clamped(100),
