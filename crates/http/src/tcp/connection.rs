@@ -10,6 +10,7 @@ use std::time::Duration;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use rustls::ServerConfig;
+use rustls::pki_types::CertificateDer;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -112,6 +113,7 @@ where
             protocol: Transport::Tcp,
             alpn: None,
             server_name: None,
+            client_chain: None,
         },
     };
     let result = serve_recorded(stream, &mut record, &shared).await;
@@ -162,6 +164,7 @@ where
     info.protocol = Transport::Tls;
     info.alpn = session.alpn_protocol().map(Arc::from);
     info.server_name = session.server_name().map(Arc::from);
+    info.client_chain = session.peer_certificates().map(owned);
     if info.alpn.as_deref() == Some(ALPN_ACME_TLS) {
         let mut stream = stream;
         // The authority has seen the certificate. It may be gone already.
@@ -169,6 +172,12 @@ where
         return Ok(());
     }
     exchange(stream, record, shared).await
+}
+
+/// A chain that outlives its TLS session.
+fn owned(chain: &[CertificateDer<'_>]) -> Arc<[CertificateDer<'static>]> {
+    let certificates = chain.iter().cloned();
+    certificates.map(CertificateDer::into_owned).collect()
 }
 
 /// Requests and responses over an established stream.
