@@ -9,6 +9,8 @@ use http::{HeaderValue, request};
 use subtle::ConstantTimeEq;
 use swiftwater_http::web::connection_info::ConnectionInfo;
 use thiserror::Error;
+use tokio_rustls::rustls::pki_types::UnixTime;
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::refusal::Refusal;
@@ -28,6 +30,8 @@ pub enum Access {
     /// certificates are accepted
     /// ([`ConnectionInfo::client_chain`](swiftwater_http::web::connection_info::ConnectionInfo::client_chain)).
     Certificates {
+        /// What checks the certificate again for each tunnel: connections may last longer than certificates.
+        authorities: Arc<dyn ClientCertVerifier>,
         /// The tokens of further users.
         tokens: Arc<[Token]>,
     },
@@ -95,8 +99,11 @@ impl Access {
         let (tokens, refusal) = match self {
             Self::Anyone => return Ok(None),
             Self::Tokens(tokens) => (tokens, Refusal::Unauthenticated),
-            Self::Certificates { tokens } => {
-                if let Some(subject) = subject(head) {
+            Self::Certificates {
+                authorities,
+                tokens,
+            } => {
+                if let Some(subject) = subject(head, &**authorities) {
                     return Ok(Some(subject));
                 }
                 (tokens, Refusal::Unidentified)
@@ -121,10 +128,15 @@ impl Access {
     }
 }
 
-/// The subject of the client's certificate, if it has one.
-fn subject(head: &request::Parts) -> Option<Arc<str>> {
+/// The subject of the client's certificate, if it has one that is valid now.
+fn subject(head: &request::Parts, authorities: &dyn ClientCertVerifier) -> Option<Arc<str>> {
     let connection = head.extensions.get::<ConnectionInfo>()?;
-    let certificate = connection.client_chain.as_ref()?.first()?;
+    let (certificate, rest) = connection.client_chain.as_ref()?.split_first()?;
+    let now = UnixTime::now();
+    if let Err(error) = authorities.verify_client_cert(certificate, rest, now) {
+        tracing::debug!(%error, "the certificate of a connection is no longer accepted");
+        return None;
+    }
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let subject = certificate.subject().to_string();
     (!subject.is_empty()).then(|| subject.into())
