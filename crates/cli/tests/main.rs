@@ -54,5 +54,6 @@ mod transfers;
 mod tunnel;
 mod tunnel_get;
 mod tunnel_ip;
+mod tunnel_users;
 mod urls;
 mod web;
