@@ -11,6 +11,7 @@ mod address_ranges;
 mod client_versions;
 mod contexts;
 mod endpoint;
+mod fairness;
 mod http_connect;
 mod ip_capsules;
 mod ip_enforcement;

@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::activity::{Activity, Expiry};
 use super::adapter::Adapter;
+use super::last_words;
 use super::limits::TcpLimits;
 use super::metered::{Meter, Metered};
 use super::observer::{ConnectionEnd, Observer, Outcome};
@@ -154,7 +155,18 @@ where
             return Err(ConnectionError::PlainHttp);
         }
         let accept = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
-        accept.await.map_err(ConnectionError::Handshake)
+        match accept.into_fallible().await {
+            Ok(stream) => Ok(stream),
+            Err((error, mut stream)) => {
+                if last_words::is_about_client_certificate(&error) {
+                    let limits = &shared.limits;
+                    // The client may be gone.
+                    let _ =
+                        last_words::end(&mut stream, limits.linger_bytes, limits.linger_time).await;
+                }
+                Err(ConnectionError::Handshake(error))
+            }
+        }
     };
     let stream = timeout(shared.limits.handshake_timeout, handshake)
         .await

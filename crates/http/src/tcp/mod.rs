@@ -13,6 +13,7 @@ mod adapter;
 mod certificates;
 mod connection;
 mod exchange;
+mod last_words;
 mod limits;
 mod metered;
 mod observer;
