@@ -15,7 +15,7 @@ fn scenario(keys: &str) -> String {
 }
 
 /// A measure of the flow; 0 if it has no value.
-fn run(keys: &str) -> impl Fn(&str) -> f64 {
+fn run(keys: &str) -> impl Fn(&str) -> f64 + use<> {
     let setup = &load(&scenario(keys)).cases[0].setup;
     let names = measures(setup);
     let outcome = simulate(setup, 1).unwrap();
@@ -64,7 +64,7 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 /// A flow in a tunnel with TECC, with more keys.
-fn tecc_with(more: &str) -> impl Fn(&str) -> f64 {
+fn tecc_with(more: &str) -> impl Fn(&str) -> f64 + use<> {
     let keys = "cc = \"follow-external\"\ntunnel = \"tecc\"\ntunnel_cc = \"bbr3\"\nloss_judge = \"tecc\"\nfeedback = \"tecc\"\n";
     run(&format!("{keys}{more}"))
 }

@@ -95,8 +95,11 @@ fn what_the_tunnel_repairs_is_left_to_it_until_the_repair_would_have_come() {
 }
 
 #[test]
-fn the_place_of_a_loss_decides_whether_it_is_a_sign_of_congestion() {
-    let mut judge = judge(TeccLossJudgeConfig::default());
+fn the_place_of_a_loss_decides_whether_it_is_a_sign_of_congestion_if_clients_are_trusted() {
+    let mut judge = judge(TeccLossJudgeConfig {
+        given_up: 1.0,
+        ..TeccLossJudgeConfig::default()
+    });
     let lost = vec![
         range(5, 6, LossPlace::Abandoned),
         range(2, 2, LossPlace::Upstream),
@@ -201,6 +204,7 @@ fn each_rule_has_a_switch() {
     let mut off = judge(TeccLossJudgeConfig {
         suppress: false,
         extend_pto: false,
+        ..TeccLossJudgeConfig::default()
     });
     off.on_feedback(at(110), &feedback(&message()));
     assert!(!off.judges_packets());

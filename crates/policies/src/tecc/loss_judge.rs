@@ -7,9 +7,9 @@
 //! half round trips; as a tunnel is silent while nothing passes, a packet sent after the last one is given one and a
 //! half round trips to bring another.
 //!
-//! What the tunnel gave up is no sign of congestion: the tunnel's own congestion control has seen it. But the client may
-//! say so of losses before the tunnel, and take the link there for itself. A tunnel gives up few, so what is beyond a small
-//! share counts as any other loss.
+//! What the tunnel gave up is no sign of congestion before it, and the tunnel's own congestion control has seen it. But a
+//! client that says so of losses before the tunnel takes the link there for itself. So it counts as any other loss, unless
+//! clients are trusted up to a share of the packets (`given-up`).
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use crate::loss_judges::LossJudgeFactory;
 /// A tunnel that was silent for so long is no more.
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
-/// Packets that a tunnel may give up at once, as when its link fails for a moment.
+/// Packets that a tunnel may give up at once, if clients are believed at all, as when its link fails for a moment.
 const GIVEN_UP_AT_ONCE: f64 = 8.0;
 
 /// Parameters of [`TeccLossJudge`].
@@ -37,8 +37,8 @@ pub struct TeccLossJudgeConfig {
     pub suppress: bool,
     /// The probe timeout is longer by the time that a repair takes; default on.
     pub extend_pto: bool,
-    /// Share of the packets that the tunnel may have given up without that being a sign of congestion, 0 to 1; default
-    /// 0.001.
+    /// Share of the packets that clients are believed that the tunnel gave up, so that their loss is no sign of congestion:
+    /// 0 to 1, 1 for trusted clients; default 0.
     pub given_up: f64,
 }
 
@@ -47,7 +47,7 @@ impl Default for TeccLossJudgeConfig {
         Self {
             suppress: true,
             extend_pto: true,
-            given_up: 0.001,
+            given_up: 0.0,
         }
     }
 }
@@ -55,7 +55,7 @@ impl Default for TeccLossJudgeConfig {
 tunable!(TeccLossJudgeConfig {
     "suppress" => suppress, "leave losses to the tunnel that it repairs";
     "extend-pto" => extend_pto, "lengthen the probe timeout by the time of a repair";
-    "given-up" => given_up in 0.0..=1.0, "share of packets that may be given up without being a sign of congestion";
+    "given-up" => given_up in 0.0..=1.0, "share of packets whose loss is no sign of congestion if the tunnel gave them up";
 });
 
 impl LossJudgeFactory for TeccLossJudgeConfig {

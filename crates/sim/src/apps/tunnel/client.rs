@@ -98,11 +98,8 @@ impl TunnelClient {
                         self.deliver(host, payload, DatagramNote::Tag(number));
                     }
                 }
-                Some((wire::REPORT, report)) => {
-                    if !self.is_report_lost(host) {
-                        self.deliver(host, report, DatagramNote::Report);
-                    }
-                }
+                Some((wire::REPORT, _)) if self.is_report_lost(host) => {}
+                Some((wire::REPORT, report)) => self.deliver(host, report, DatagramNote::Report),
                 _ => {}
             }
         }
