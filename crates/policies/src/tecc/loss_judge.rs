@@ -116,7 +116,7 @@ impl TeccLossJudge {
         let sent = number.saturating_sub(self.credited_to);
         self.credited_to = self.credited_to.max(number);
         self.credit = (self.credit + sent as f64 * self.config.given_up).min(GIVEN_UP_AT_ONCE);
-        let may_be = self.credit >= 1.0;
+        let may_be = self.credit >= 1.0 || self.config.given_up >= 1.0;
         if may_be {
             self.credit -= 1.0;
         }
