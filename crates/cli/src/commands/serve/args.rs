@@ -260,9 +260,13 @@ pub struct TunnelArgs {
     #[arg(skip)]
     pub only_content: bool,
 
-    /// Let this page of the web use the proxy, such as https://app.example; repeatable. Requests of others, which browsers
-    /// mark with 'Origin', get 403
-    #[arg(long, value_name = "ORIGIN")]
+    /// Pages of the web that may use the proxy.
+    #[arg(
+        long,
+        value_name = "ORIGIN",
+        help = "Let pages of this origin use the proxy, such as https://app.example; repeatable. Requests of other pages, \
+                which browsers mark with 'Origin', get 403"
+    )]
     pub allow_origin: Vec<PageOrigin>,
 
     /// Port, or range of ports such as 8000-8999, that tunnels may lead to; repeatable [default: 443]
