@@ -18,7 +18,8 @@ use tokio::time::timeout;
 
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::files::read_limited;
-use crate::transport::{Trust, Tuning, build_failure, client, connect};
+use crate::identity::Identity;
+use crate::transport::{Trust, Tuning, build_failure, client, connect, connection_failure};
 
 /// How long QUIC gets before TCP is tried.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -48,6 +49,14 @@ pub(crate) struct ProxyConnector {
     port: u16,
     versions: HttpVersions,
     time_limit: Duration,
+    has_identity: bool,
+}
+
+/// Whom a connection to the proxy trusts, and how it proves who the user is.
+pub(crate) struct ProxyTrust {
+    pub(crate) trust: Trust,
+    /// The user's certificate, if there is one.
+    pub(crate) identity: Option<Identity>,
 }
 
 impl ProxyConnector {
@@ -55,16 +64,19 @@ impl ProxyConnector {
     pub(crate) fn new(
         template: &Template,
         version: HttpVersion,
-        trust: &Trust,
+        trust: &ProxyTrust,
         time_limit: Duration,
         tuning: &Tuning,
     ) -> Result<Self, Failure> {
         let proxy = template.proxy();
         let (host, port) = proxy.map_err(|error| Failure::new(Exit::Usage, error))?;
-        let builder = client(trust, ALPN_HTTP3, tuning).transport(|transport| {
+        let mut builder = client(&trust.trust, ALPN_HTTP3, tuning).transport(|transport| {
             for_client(transport);
             transport.handshake_timeout = time_limit;
         });
+        if let Some(identity) = &trust.identity {
+            builder = builder.identity_pem(&identity.chain, &identity.key);
+        }
         let tls = builder.tls_over_tcp();
         let mut tls = tls.map_err(|error| build_failure(&error))?;
         let (versions, names) = match version {
@@ -84,6 +96,7 @@ impl ProxyConnector {
             port,
             versions,
             time_limit,
+            has_identity: trust.identity.is_some(),
         })
     }
 }
@@ -93,6 +106,12 @@ impl Connect for ProxyConnector {
         Box::pin(async move {
             let connected = connect(&self.quic, &self.host, self.port).await;
             let connection = connected.map_err(|failure| failure.to_string())?;
+            if self.has_identity {
+                // A server judges the certificate after the client's part of the handshake.
+                let confirmed = connection.handshake_confirmed().await;
+                let target = format!("{}:{}", self.host, self.port);
+                confirmed.map_err(|error| connection_failure(&error, &target).to_string())?;
+            }
             Ok(SendRequest::new(connection, h3::Config::default()))
         })
     }
@@ -115,6 +134,17 @@ impl Connect for ProxyConnector {
 /// Reads the name of a proxy, or its template.
 pub(crate) fn parse_template(text: &str) -> Result<Template, String> {
     Template::new(text).map_err(|error| error.to_string())
+}
+
+/// The user's certificate, if the files of it and its key are given.
+pub(crate) fn read_identity(
+    cert: Option<&Path>,
+    key: Option<&Path>,
+) -> Result<Option<Identity>, Failure> {
+    match (cert, key) {
+        (Some(cert), Some(key)) => Identity::from_files(cert, key).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// The token in the first line of a file, which may follow the name of the user.

@@ -11,7 +11,9 @@ use swiftwater_tunnel::target::Template;
 use crate::cli::TrustArgs;
 use crate::exit::Failure;
 use crate::identity::read_certificates;
-use crate::proxy_connector::{HttpVersion, ProxyConnector, parse_template, read_token};
+use crate::proxy_connector::{
+    HttpVersion, ProxyConnector, ProxyTrust, parse_template, read_identity, read_token,
+};
 use crate::transport::{Trust, Tuning};
 
 /// The flags of commands whose QUIC connections may go through a proxy.
@@ -32,6 +34,14 @@ pub struct UdpProxyArgs {
     /// File whose first line is the token for the proxy, or the name of the user and the token
     #[arg(long, value_name = "FILE", requires = "proxy")]
     pub proxy_token_file: Option<PathBuf>,
+
+    /// Certificate chain, PEM, for a proxy that asks for one
+    #[arg(long, value_name = "FILE", requires_all = ["proxy", "proxy_key"])]
+    pub proxy_cert: Option<PathBuf>,
+
+    /// Private key of that certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "proxy_cert")]
+    pub proxy_key: Option<PathBuf>,
 
     /// Trust the certificates in this PEM file and those they signed for the proxy [default: as for servers]
     #[arg(long, value_name = "FILE", requires = "proxy")]
@@ -87,11 +97,12 @@ impl UdpProxyArgs {
             Some(path) => Trust::Roots(read_certificates(path)?),
             None => trust.clone(),
         };
+        let identity = read_identity(self.proxy_cert.as_deref(), self.proxy_key.as_deref())?;
         let time_limit = trust_args.connect_timeout;
         let connector = ProxyConnector::new(
             template,
             self.proxy_http_version,
-            &trust,
+            &ProxyTrust { trust, identity },
             time_limit,
             tuning,
         )?;

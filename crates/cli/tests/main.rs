@@ -55,5 +55,6 @@ mod transfers;
 mod tunnel;
 mod tunnel_get;
 mod tunnel_ip;
+mod tunnel_users;
 mod urls;
 mod web;

@@ -156,6 +156,7 @@ fn from_peer(mut request: Request<Body>, peer: &str, protocol: Transport) -> Req
         protocol,
         alpn: None,
         server_name: None,
+        client_chain: None,
     });
     request
 }

@@ -160,6 +160,7 @@ fn of_client(address: &str) -> Request<Body> {
         protocol: Transport::Tls,
         alpn: None,
         server_name: None,
+        client_chain: None,
     });
     request
 }

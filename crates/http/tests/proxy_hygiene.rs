@@ -62,6 +62,7 @@ fn request(method: &str, path: &str, fields: &[(&str, &str)]) -> Request<Body> {
             protocol: Transport::Quic,
             alpn: None,
             server_name: None,
+            client_chain: None,
         });
     for (name, value) in fields {
         builder = builder.header(*name, *value);

@@ -30,6 +30,7 @@ fn request_from(peer: &str, path: &str) -> Request<Empty<Bytes>> {
         protocol: Transport::Quic,
         alpn: None,
         server_name: None,
+        client_chain: None,
     });
     request
 }

@@ -214,6 +214,7 @@ async fn each_request_leaves_one_line() {
         protocol: Transport::Tls,
         alpn: None,
         server_name: None,
+        client_chain: None,
     });
     let service = AccessLogLayer::default().layer(service_fn(hello));
     let response = service.clone().oneshot(get).await.unwrap();

@@ -15,7 +15,7 @@ fn scenario(keys: &str) -> String {
 }
 
 /// A measure of the flow; 0 if it has no value.
-fn run(keys: &str) -> impl Fn(&str) -> f64 {
+fn run(keys: &str) -> impl Fn(&str) -> f64 + use<> {
     let setup = &load(&scenario(keys)).cases[0].setup;
     let names = measures(setup);
     let outcome = simulate(setup, 1).unwrap();
@@ -63,6 +63,42 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(first.measures, second.measures);
 }
 
+/// A flow in a tunnel with TECC, with more keys.
+fn tecc_with(more: &str) -> impl Fn(&str) -> f64 + use<> {
+    let keys = "cc = \"follow-external\"\ntunnel = \"tecc\"\ntunnel_cc = \"bbr3\"\nloss_judge = \"tecc\"\nfeedback = \"tecc\"\n";
+    run(&format!("{keys}{more}"))
+}
+
+#[test]
+fn reports_that_are_lost_on_either_way_leave_repair_alone() {
+    let all = tecc_with("");
+    for lost in [
+        "report_loss = 1\n",
+        "viewer_feedback = \"tecc-false:lost=1\"\n",
+    ] {
+        let flow = tecc_with(lost);
+        assert!(flow("completed") > 30.0);
+        assert!(
+            flow("duplicates_share") > 2.0 * all("duplicates_share"),
+            "{lost}"
+        );
+    }
+}
+
+#[test]
+fn a_client_that_is_false_in_nothing_is_a_true_one() {
+    let (honest, other) = (
+        tecc_with(""),
+        tecc_with("viewer_feedback = \"tecc-false\"\n"),
+    );
+    for measure in ["fct_mean_ms", "duplicates_share", "tunnel_queue_p95_ms"] {
+        assert_eq!(honest(measure).to_bits(), other(measure).to_bits());
+    }
+    // One that claims ten times the rate fills the queue before it.
+    let liar = tecc_with("viewer_feedback = \"tecc-false:rate=10,no-queue=on\"\n");
+    assert!(liar("tunnel_queue_p95_ms") > honest("tunnel_queue_p95_ms"));
+}
+
 #[test]
 fn what_can_not_be_in_a_tunnel_is_refused() {
     let error = |keys: &str| {
@@ -75,4 +111,6 @@ fn what_can_not_be_in_a_tunnel_is_refused() {
     assert!(place.contains("tunnel_at"), "{place}");
     let feedback = error("cc = \"bbr3\"\ntunnel = \"repair\"\nfeedback = \"tecc\"\n");
     assert!(feedback.contains("feedback"), "{feedback}");
+    let reports = error("cc = \"bbr3\"\ntunnel = \"repair\"\nreport_loss = 0.5\n");
+    assert!(reports.contains("report_loss"), "{reports}");
 }

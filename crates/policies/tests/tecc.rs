@@ -95,8 +95,11 @@ fn what_the_tunnel_repairs_is_left_to_it_until_the_repair_would_have_come() {
 }
 
 #[test]
-fn the_place_of_a_loss_decides_whether_it_is_a_sign_of_congestion() {
-    let mut judge = judge(TeccLossJudgeConfig::default());
+fn the_place_of_a_loss_decides_whether_it_is_a_sign_of_congestion_if_clients_are_trusted() {
+    let mut judge = judge(TeccLossJudgeConfig {
+        given_up: 1.0,
+        ..TeccLossJudgeConfig::default()
+    });
     let lost = vec![
         range(5, 6, LossPlace::Abandoned),
         range(2, 2, LossPlace::Upstream),
@@ -112,6 +115,39 @@ fn the_place_of_a_loss_decides_whether_it_is_a_sign_of_congestion() {
         LossVerdict::NotYet(_)
     ));
     assert_eq!(judge.suspects(), 0);
+}
+
+/// How many of `count` packets, of which each tenth is missing and said to be given up, are no sign of congestion.
+fn believed(config: TeccLossJudgeConfig, count: u64) -> usize {
+    let mut judge = judge(config);
+    let missing = (1..=count / 10).map(|nth| nth * 10);
+    let verdicts = missing.map(|number| {
+        let lost = vec![range(number, number, LossPlace::Abandoned)];
+        judge.on_feedback(at(180), &feedback(&TeccMessage { lost, ..message() }));
+        judge.judge(at(180), &candidate(number))
+    });
+    verdicts
+        .filter(|verdict| *verdict == LossVerdict::AbandonedUpstream)
+        .count()
+}
+
+#[test]
+fn a_client_that_says_too_often_that_the_tunnel_gave_up_is_not_believed() {
+    let believed_of = |given_up| {
+        let config = TeccLossJudgeConfig {
+            given_up,
+            ..TeccLossJudgeConfig::default()
+        };
+        believed(config, 10_000)
+    };
+    // A thousandth of 10,000 packets, and what may come at once.
+    assert!(
+        (10..=18).contains(&believed_of(0.001)),
+        "{}",
+        believed_of(0.001)
+    );
+    assert_eq!(believed_of(0.0), 0);
+    assert_eq!(believed_of(1.0), 1_000);
 }
 
 #[test]
@@ -168,6 +204,7 @@ fn each_rule_has_a_switch() {
     let mut off = judge(TeccLossJudgeConfig {
         suppress: false,
         extend_pto: false,
+        ..TeccLossJudgeConfig::default()
     });
     off.on_feedback(at(110), &feedback(&message()));
     assert!(!off.judges_packets());

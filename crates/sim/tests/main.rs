@@ -15,6 +15,7 @@ mod client_migration;
 mod conformance;
 mod connection_ids;
 mod copa;
+mod datagram_groups;
 mod datagrams;
 mod dead_paths;
 mod dumbbell;

@@ -47,6 +47,7 @@ fn tunnel(repair: bool, reports: bool) -> TunnelConfig {
         carriage: Carriage::Datagrams,
         repair: repair.then(RepairLimits::default),
         reports,
+        report_loss: 0.0,
     }
 }
 
@@ -220,6 +221,7 @@ fn without_loss_every_system_transfers_and_nothing_is_sent_twice() {
             carriage: Carriage::Stream,
             repair: None,
             reports: false,
+            report_loss: 0.0,
         },
         ..plain()
     };
@@ -239,4 +241,20 @@ fn a_server_with_reports_does_not_send_again_what_the_tunnel_repairs() {
         "{tecc_again} {repaired_again}"
     );
     assert!(tecc_time < plain_time / 2.0 && tecc_time < repaired_time * 1.1);
+}
+
+#[test]
+fn without_its_reports_tecc_is_repair_alone() {
+    let losing = |report_loss| {
+        let mut system = tecc();
+        system.tunnel.report_loss = report_loss;
+        run(&system, 0.05)
+    };
+    let (plain_time, ..) = run(&plain(), 0.05);
+    let (half_time, stats, half_again, _) = losing(0.5);
+    assert!(stats.reports > 40, "{stats:?}");
+    let (none_time, _, none_again, _) = losing(1.0);
+    assert!(half_time < plain_time && none_time < plain_time);
+    // Nobody tells the server what the tunnel repairs.
+    assert!(half_again < none_again, "{half_again} {none_again}");
 }

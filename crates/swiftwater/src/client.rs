@@ -110,6 +110,20 @@ pub struct ClientSide {
     carrier: Option<Carrier>,
     sessions: Option<Arc<dyn SessionStore>>,
     early_data: bool,
+    identity: Option<Identity>,
+}
+
+/// The certificate of a client and its key, PEM.
+#[derive(Clone)]
+struct Identity {
+    chain: Arc<[u8]>,
+    key: Arc<[u8]>,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
 }
 
 /// What carries the datagrams in the place of a socket.
@@ -132,6 +146,7 @@ impl Client {
             carrier: None,
             sessions: Some(Arc::new(MemorySessionStore::default())),
             early_data: false,
+            identity: None,
         })
     }
 
@@ -261,6 +276,17 @@ impl ClientBuilder {
         self
     }
 
+    /// Presents the certificates of this PEM text, the client's own first, to servers that ask for one, and signs with that
+    /// key ([`ClientTls::identity`]).
+    #[must_use]
+    pub fn identity_pem(mut self, chain: impl AsRef<[u8]>, key: impl AsRef<[u8]>) -> Self {
+        self.side.identity = Some(Identity {
+            chain: chain.as_ref().into(),
+            key: key.as_ref().into(),
+        });
+        self
+    }
+
     /// Uses this local address instead of one chosen by the system.
     #[must_use]
     pub fn bind(mut self, address: SocketAddr) -> Self {
@@ -300,13 +326,13 @@ impl ClientBuilder {
         self
     }
 
-    /// The same trust, cipher suites and key log for TLS 1.3 and 1.2 over TCP: for an HTTP client with
+    /// The same trust, identity, cipher suites and key log for TLS 1.3 and 1.2 over TCP: for an HTTP client with
     /// QUIC and TCP. The caller sets ALPN names; sessions are not stored.
     pub fn tls_over_tcp(&self) -> Result<rustls::ClientConfig, BuildError> {
         Ok(self.client_tls()?.over_tcp()?)
     }
 
-    /// Trust, suites, ALPN and key log.
+    /// Trust, identity, suites, ALPN and key log.
     fn client_tls(&self) -> Result<ClientTls, BuildError> {
         let tls = match &self.side.trust {
             Trust::PlatformAnd(extra) => {
@@ -321,6 +347,9 @@ impl ClientBuilder {
         let mut tls = tls
             .with_cipher_suites(&self.settings.suites)?
             .alpn(self.settings.alpn.iter().cloned());
+        if let Some(identity) = &self.side.identity {
+            tls = tls.identity_from_pem(&identity.chain, &identity.key)?;
+        }
         if self.settings.key_log {
             tls = tls.key_log_file();
         }

@@ -12,6 +12,7 @@ use swiftwater_quic::{
     AcceptPolicy, ConnectionIdGenerator, EarlyData, RetryPolicy, ServerConfig, UsedTokens,
 };
 use swiftwater_tls::rustls::server::ResolvesServerCert;
+use swiftwater_tls::rustls::server::danger::ClientCertVerifier;
 use swiftwater_tls::{DevCertificate, EndpointSecrets, ServerTls, Tickets};
 
 use crate::builder::Builder;
@@ -56,6 +57,7 @@ pub type ServerBuilder = Builder<ServerSide>;
 #[derive(Clone)]
 pub struct ServerSide {
     identity: Identity,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
     retry: RetryPolicy,
     max_connections: Option<usize>,
     share_by_address: bool,
@@ -85,6 +87,7 @@ impl Server {
     pub fn builder() -> ServerBuilder {
         Builder::new(ServerSide {
             identity: Identity::None,
+            clients: None,
             retry: RetryPolicy::Above(1000),
             max_connections: None,
             share_by_address: true,
@@ -176,6 +179,17 @@ impl ServerBuilder {
         self
     }
 
+    /// Asks clients for a certificate, which `verifier` checks, such as
+    /// [`ClientAuthorities`](swiftwater_tls::ClientAuthorities): see
+    /// [`ServerTls::client_certificates`]. [`Connection::peer_certificates`] has the client's; HTTP services find it in
+    /// [`ConnectionInfo`](swiftwater_http::web::connection_info::ConnectionInfo). Sessions are not resumed then. Not
+    /// with [`ServerBuilder::tls`], whose configuration decides itself.
+    #[must_use]
+    pub fn client_certificates(mut self, verifier: Arc<dyn ClientCertVerifier>) -> Self {
+        self.side.clients = Some(verifier);
+        self
+    }
+
     /// The resolver of the certificate of each handshake, for QUIC and TCP.
     pub(crate) fn certificates(&self) -> Result<Arc<dyn ResolvesServerCert>, BuildError> {
         let certificates = match &self.side.identity {
@@ -192,6 +206,11 @@ impl ServerBuilder {
             ),
         };
         Ok(Arc::new(certificates?))
+    }
+
+    /// What checks the certificates of clients, if they are asked for.
+    pub(crate) fn clients(&self) -> Option<Arc<dyn ClientCertVerifier>> {
+        self.side.clients.clone()
     }
 
     /// Uses a TLS configuration of the caller, which then sets ALPN, cipher suites, tickets and key
@@ -353,6 +372,10 @@ fn server_tls(side: &ServerSide, settings: &Settings) -> Result<ServerTls, Build
         Identity::Files { chain, key } => ServerTls::from_pem(&read(chain)?, &read(key)?)?,
         Identity::Dev(certificate) => ServerTls::from_dev_certificate(&certificate)?,
         Identity::Resolver(resolver) => ServerTls::from_resolver(resolver)?,
+    };
+    let tls = match &side.clients {
+        Some(verifier) => tls.client_certificates(Arc::clone(verifier))?,
+        None => tls,
     };
     let tls = tls
         .with_cipher_suites(&settings.suites)?

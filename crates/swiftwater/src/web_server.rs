@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swiftwater_http::tcp::{RunningServer, TcpLimits, TcpServer, server_config};
+use swiftwater_http::tcp::{
+    MinTls, RunningServer, TcpLimits, TcpServer, server_config, server_config_with_clients,
+};
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
 use swiftwater_http::web::alt_svc::AltSvcLayer;
 use swiftwater_http::web::response_budget::ResponseBudget;
@@ -66,7 +68,12 @@ impl ServerBuilder {
     /// later.
     pub fn bind_web(self, address: SocketAddr) -> Result<WebServer, BuildError> {
         let certificates = self.certificates()?;
-        let tls = server_config(Arc::clone(&certificates)).map_err(BuildError::TlsOverTcp)?;
+        let shown = Arc::clone(&certificates);
+        let tls = match self.clients() {
+            Some(clients) => server_config_with_clients(shown, MinTls::Tls13, clients),
+            None => server_config(shown),
+        };
+        let tls = tls.map_err(BuildError::TlsOverTcp)?;
         let builder = self.certificate_resolver(certificates).alpn([ALPN_HTTP3]);
         let mut attempts = 1;
         let (quic, listener) = loop {

@@ -8,9 +8,11 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{ClientSessionStore, Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::quic::ClientConnection;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, KeyLog, KeyLogFile, RootCertStore, SupportedProtocolVersion};
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use swiftwater_quic::crypto::{ClientCrypto, Primitives, Session, SessionError};
 
 use crate::checks::check_version;
@@ -27,8 +29,8 @@ use crate::verifier::NoVerification;
 /// TLS 1.3 for clients.
 ///
 /// The server's certificate is verified unless [`ClientTls::dangerous_without_verification`] is used.
-/// Without [`ClientTls::sessions`] every handshake is a full one. Client certificates are not
-/// supported.
+/// Without [`ClientTls::sessions`] every handshake is a full one, and without [`ClientTls::identity`] servers that ask
+/// for a certificate get none.
 ///
 /// ```
 /// # fn main() -> Result<(), swiftwater_tls::ConfigError> {
@@ -144,6 +146,34 @@ impl ClientTls {
         self
     }
 
+    /// Presents `chain`, the client's own certificate first, to servers that ask for one, and signs with its private
+    /// `key` (RFC 8446, section 4.4.2). Anyone whom the client connects to may ask; only over TLS 1.2 others on the
+    /// path see it.
+    pub fn identity(
+        mut self,
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self, ConfigError> {
+        if chain.is_empty() {
+            return Err(ConfigError::NoCertificate);
+        }
+        let provider = cipher_suite::provider(&CipherSuite::ALL)?;
+        let certified = CertifiedKey::from_der(chain, key, &provider)?;
+        Arc::make_mut(&mut self.config).client_auth_cert_resolver =
+            Arc::new(SingleCertAndKey::from(certified));
+        Ok(self)
+    }
+
+    /// As [`ClientTls::identity`], from PEM: all certificates of `chain` in their order, and the first private key of
+    /// `key`. The two may be the same text.
+    pub fn identity_from_pem(self, chain: &[u8], key: &[u8]) -> Result<Self, ConfigError> {
+        let chain = CertificateDer::pem_slice_iter(chain)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(ConfigError::Pem)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(ConfigError::Pem)?;
+        self.identity(chain, key)
+    }
+
     /// Appends the secrets of every connection to the file named by the environment variable
     /// `SSLKEYLOGFILE`, for Wireshark and similar tools; without the variable nothing is written.
     #[must_use]
@@ -165,13 +195,14 @@ impl ClientTls {
             .clone_from(&self.config.alpn_protocols);
         config.key_log = Arc::clone(&self.config.key_log);
         config.time_provider = Arc::clone(&self.config.time_provider);
+        config.client_auth_cert_resolver = Arc::clone(&self.config.client_auth_cert_resolver);
         config.enable_early_data = self.config.enable_early_data;
         self.config = Arc::new(config);
         self.suites = suites.to_vec();
         Ok(self)
     }
 
-    /// The same trust, suites and key log for TLS over TCP, without ALPN names, which the caller
+    /// The same trust, identity, suites and key log for TLS over TCP, without ALPN names, which the caller
     /// sets, and without resumption. Verification is rustls's.
     ///
     /// It offers TLS 1.3, and 1.2 with the same ciphers and ephemeral keys (RFC 9325, section 4.2) for
@@ -185,6 +216,7 @@ impl ClientTls {
             let old = std::mem::replace(&mut config, both);
             config.key_log = old.key_log;
             config.time_provider = old.time_provider;
+            config.client_auth_cert_resolver = old.client_auth_cert_resolver;
         }
         config.alpn_protocols.clear();
         config.enable_early_data = false;

@@ -25,6 +25,10 @@ pub enum ConfigError {
     /// suites are chosen there.
     #[error("cipher suites of a rustls configuration can't be changed afterwards")]
     FixedCipherSuites,
+    /// The configuration was made by [`from_rustls`](crate::ServerTls::from_rustls); whether it asks for
+    /// certificates of clients is decided there.
+    #[error("a rustls configuration can't ask for certificates of clients afterwards")]
+    FixedClientCertificates,
     /// A certificate could not be generated, most often because a name is neither a DNS name nor an
     /// IP address.
     #[error("certificate generation: {0}")]

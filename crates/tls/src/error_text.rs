@@ -60,7 +60,7 @@ pub fn certificate_error_text(error: &CertificateError) -> String {
             presented,
         } => return name_text(&expected.to_str(), presented),
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            "it is not meant for servers (extended key usage)"
+            "it is not meant for this end of a connection (extended key usage)"
         }
         CertificateError::UnhandledCriticalExtension => {
             "it has a critical extension that is not supported"

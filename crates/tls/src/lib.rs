@@ -4,6 +4,7 @@
 //! - [`ClientTls`] and [`ServerTls`] are the configurations of a program: trust, certificate, ALPN,
 //!   key log, cipher suites. The server's certificate is verified unless the constructor with
 //!   `dangerous` in its name is used.
+//! - [`ClientAuthorities`]: whose certificates a server accepts of its clients.
 //! - [`RustlsSession`] and [`RustlsPrimitives`] are the adapters below them (RFC 9001).
 //! - [`DevCertificate`] generates self-signed certificates for development and tests.
 //! - [`EndpointSecrets`] has the keys of an endpoint's stateless reset and address validation
@@ -22,6 +23,7 @@ mod block;
 mod checks;
 mod cipher_suite;
 mod client;
+mod client_authorities;
 mod client_hello;
 mod client_sessions;
 mod config_error;
@@ -47,6 +49,7 @@ mod verifier;
 pub use block::Aes128Block;
 pub use cipher_suite::CipherSuite;
 pub use client::ClientTls;
+pub use client_authorities::ClientAuthorities;
 pub use config_error::ConfigError;
 pub use dev_cert::DevCertificate;
 pub use endpoint_key::EndpointSecrets;

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::quic::ServerConnection;
-use rustls::server::{NoServerSessionStorage, ProducesTickets, ResolvesServerCert};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoClientAuth, NoServerSessionStorage, ProducesTickets, ResolvesServerCert};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{KeyLog, KeyLogFile, ServerConfig};
 use rustls_pki_types::pem::PemObject;
@@ -22,12 +23,16 @@ use crate::rustls_session::RustlsSession;
 use crate::secret_tap::SecretTap;
 use crate::tickets::{Binding, BoundSessions, BoundTicketer, SingleUse, Tickets};
 
-/// TLS 1.3 for servers. Without [`ServerTls::tickets`] every handshake is a full one.
+/// TLS 1.3 for servers. Without [`ServerTls::tickets`] every handshake is a full one, and without
+/// [`ServerTls::client_certificates`] clients are not asked who they are.
 #[derive(Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
     /// False if the configuration was supplied by the caller and can't be built again.
     ours: bool,
+    /// Checks the certificates that clients are asked for, if they are.
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+    suites: Vec<CipherSuite>,
     primitives: Arc<RustlsPrimitives>,
     resumption: Option<Resumption>,
     early_data: bool,
@@ -67,7 +72,7 @@ impl ServerTls {
     /// Uses the certificate that `resolver` chooses for each handshake, by the client's server name or
     /// by time. Handshakes for which it has none fail.
     pub fn from_resolver(resolver: Arc<dyn ResolvesServerCert>) -> Result<Self, ConfigError> {
-        Ok(Self::wrap(config(resolver, &CipherSuite::ALL)?, true))
+        Ok(Self::wrap(config(resolver, &CipherSuite::ALL, None)?, true))
     }
 
     /// As [`ServerTls::new`], from PEM: all certificates of `chain` in their order, and the first
@@ -100,6 +105,8 @@ impl ServerTls {
         Self {
             config: Arc::new(config),
             ours,
+            clients: None,
+            suites: CipherSuite::ALL.to_vec(),
             primitives: Arc::new(RustlsPrimitives::new()),
             resumption: None,
             early_data: false,
@@ -143,8 +150,9 @@ impl ServerTls {
 
     /// The configuration for connections with the transport parameters `parameters`.
     fn config_for(&self, version: u32, parameters: &[u8]) -> Arc<ServerConfig> {
-        let Some(resumption) = &self.resumption else {
-            return Arc::clone(&self.config);
+        let resumption = match &self.resumption {
+            Some(resumption) if self.clients.is_none() => resumption,
+            _ => return Arc::clone(&self.config),
         };
         let binding = Binding::new(version, parameters);
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
@@ -194,14 +202,42 @@ impl ServerTls {
         if !self.ours {
             return Err(ConfigError::FixedCipherSuites);
         }
-        let mut config = config(Arc::clone(&self.config.cert_resolver), suites)?;
+        self.rebuild(suites)?;
+        Ok(self)
+    }
+
+    /// Asks clients for a certificate, which `verifier` checks, such as
+    /// [`ClientAuthorities`](crate::ClientAuthorities);
+    /// [`peer_certificates`](swiftwater_quic::crypto::Session::peer_certificates) has the chain then. Whether clients may
+    /// have none is up to `verifier`.
+    ///
+    /// Sessions are not resumed then, whatever [`ServerTls::tickets`] says: a ticket would keep a certificate alive that
+    /// has expired or was revoked since.
+    pub fn client_certificates(
+        mut self,
+        verifier: Arc<dyn ClientCertVerifier>,
+    ) -> Result<Self, ConfigError> {
+        if !self.ours {
+            return Err(ConfigError::FixedClientCertificates);
+        }
+        self.clients = Some(verifier);
+        let suites = self.suites.clone();
+        self.rebuild(&suites)?;
+        Ok(self)
+    }
+
+    /// Builds the configuration again, with `suites` and the present verifier of clients.
+    fn rebuild(&mut self, suites: &[CipherSuite]) -> Result<(), ConfigError> {
+        let resolver = Arc::clone(&self.config.cert_resolver);
+        let mut config = config(resolver, suites, self.clients.clone())?;
         config
             .alpn_protocols
             .clone_from(&self.config.alpn_protocols);
         config.key_log = Arc::clone(&self.config.key_log);
         self.config = Arc::new(config);
+        self.suites = suites.to_vec();
         self.bound = Arc::default();
-        Ok(self)
+        Ok(())
     }
 }
 
@@ -244,10 +280,11 @@ impl ServerCrypto for ServerTls {
 fn config(
     resolver: Arc<dyn ResolvesServerCert>,
     suites: &[CipherSuite],
+    clients: Option<Arc<dyn ClientCertVerifier>>,
 ) -> Result<ServerConfig, ConfigError> {
     let mut config = ServerConfig::builder_with_provider(cipher_suite::provider(suites)?)
         .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_no_client_auth()
+        .with_client_cert_verifier(clients.unwrap_or_else(|| Arc::new(NoClientAuth)))
         .with_cert_resolver(resolver);
     disable_resumption(&mut config);
     Ok(config)

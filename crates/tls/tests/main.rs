@@ -5,6 +5,7 @@
 
 mod common;
 
+mod client_certificates;
 mod early_data;
 mod endpoint_secrets;
 mod handshake;

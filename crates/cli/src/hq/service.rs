@@ -193,6 +193,7 @@ impl Exchange {
             protocol: Transport::Quic,
             alpn: Some(ALPN.into()),
             server_name: self.connection.server_name().map(Into::into),
+            client_chain: None,
         }
     }
 

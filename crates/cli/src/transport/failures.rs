@@ -125,7 +125,8 @@ pub fn connection_failure(error: &ConnectionError, target: &str) -> Failure {
             (Exit::Certificate, tls_text(error, target))
         }
         ConnectionError::PeerTransport(error) if alert_of(error.code).is_some() => {
-            let alert = alert_of(error.code).map_or_else(String::new, describe);
+            let number = alert_of(error.code);
+            let alert = number.map_or_else(String::new, describe);
             let said = if error.reason.is_empty() {
                 alert
             } else {
@@ -133,7 +134,11 @@ pub fn connection_failure(error: &ConnectionError, target: &str) -> Failure {
             };
             (
                 Exit::Certificate,
-                format!("{target} refused the TLS handshake: {said}"),
+                if number.is_some_and(is_about_certificates) {
+                    format!("{target} does not accept the certificate of this client: {said}")
+                } else {
+                    format!("{target} refused the TLS handshake: {said}")
+                },
             )
         }
         ConnectionError::PeerTransport(error) if error.code == ErrorCode::CONNECTION_REFUSED => (

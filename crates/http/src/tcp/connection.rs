@@ -10,6 +10,7 @@ use std::time::Duration;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use rustls::ServerConfig;
+use rustls::pki_types::CertificateDer;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -19,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::activity::{Activity, Expiry};
 use super::adapter::Adapter;
+use super::last_words;
 use super::limits::TcpLimits;
 use super::metered::{Meter, Metered};
 use super::observer::{ConnectionEnd, Observer, Outcome};
@@ -112,6 +114,7 @@ where
             protocol: Transport::Tcp,
             alpn: None,
             server_name: None,
+            client_chain: None,
         },
     };
     let result = serve_recorded(stream, &mut record, &shared).await;
@@ -152,7 +155,18 @@ where
             return Err(ConnectionError::PlainHttp);
         }
         let accept = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
-        accept.await.map_err(ConnectionError::Handshake)
+        match accept.into_fallible().await {
+            Ok(stream) => Ok(stream),
+            Err((error, mut stream)) => {
+                if last_words::is_about_client_certificate(&error) {
+                    let limits = &shared.limits;
+                    // The client may be gone.
+                    let _ =
+                        last_words::end(&mut stream, limits.linger_bytes, limits.linger_time).await;
+                }
+                Err(ConnectionError::Handshake(error))
+            }
+        }
     };
     let stream = timeout(shared.limits.handshake_timeout, handshake)
         .await
@@ -162,6 +176,7 @@ where
     info.protocol = Transport::Tls;
     info.alpn = session.alpn_protocol().map(Arc::from);
     info.server_name = session.server_name().map(Arc::from);
+    info.client_chain = session.peer_certificates().map(owned);
     if info.alpn.as_deref() == Some(ALPN_ACME_TLS) {
         let mut stream = stream;
         // The authority has seen the certificate. It may be gone already.
@@ -169,6 +184,12 @@ where
         return Ok(());
     }
     exchange(stream, record, shared).await
+}
+
+/// A chain that outlives its TLS session.
+fn owned(chain: &[CertificateDer<'_>]) -> Arc<[CertificateDer<'static>]> {
+    let certificates = chain.iter().cloned();
+    certificates.map(CertificateDer::into_owned).collect()
 }
 
 /// Requests and responses over an established stream.

@@ -3,7 +3,7 @@
 //!
 //! - [`TcpServer`], [`RunningServer`]: a socket and a tower service; draining.
 //! - [`TcpLimits`]: bounds on all state that clients can cause, and on every wait.
-//! - [`Certificates`], [`server_config`]: TLS; [`TlsAlpnChallenges`]: validation of names by a certificate authority.
+//! - [`Certificates`], [`server_config`]: TLS; [`server_config_with_clients`]: with certificates of clients; [`TlsAlpnChallenges`]: validation of names by a certificate authority.
 //! - [`ConnectionEnd`]: facts about a closed connection.
 //!
 //! Services are in [`crate::web`]; HTTP/3 is in [`crate::h3`].
@@ -13,6 +13,7 @@ mod adapter;
 mod certificates;
 mod connection;
 mod exchange;
+mod last_words;
 mod limits;
 mod metered;
 mod observer;
@@ -28,5 +29,7 @@ pub use certificates::{CertificateError, Certificates};
 pub use limits::TcpLimits;
 pub use observer::{ConnectionEnd, Outcome};
 pub use server::{ConnectionCount, Drained, RunningServer, TcpServer};
-pub use tls::{ALPN_HTTP2, ALPN_HTTP11, MinTls, server_config, server_config_from};
+pub use tls::{
+    ALPN_HTTP2, ALPN_HTTP11, MinTls, server_config, server_config_from, server_config_with_clients,
+};
 pub use tls_alpn_challenge::{ALPN_ACME_TLS, TlsAlpnChallenges};

@@ -3,9 +3,10 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+
+use super::last_words;
 
 const ANSWER: &str = "400 Bad Request: the plain HTTP request was sent to an HTTPS port\n";
 
@@ -31,9 +32,5 @@ where
          connection: close\r\n\r\n{ANSWER}"
     );
     stream.write_all(response.as_bytes()).await?;
-    stream.shutdown().await?;
-    let mut rest = stream.take(bytes as u64);
-    // A client that continues for longer is disconnected.
-    let _ = timeout(time, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
-    Ok(())
+    last_words::end(stream, bytes, time).await
 }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs;
-use rustls::server::ResolvesServerCert;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoClientAuth, NoServerSessionStorage, ResolvesServerCert};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, SupportedProtocolVersion};
 
@@ -52,10 +53,34 @@ pub fn server_config_from(
     certificates: Arc<dyn ResolvesServerCert>,
     oldest: MinTls,
 ) -> Result<ServerConfig, rustls::Error> {
+    build(certificates, oldest, Arc::new(NoClientAuth))
+}
+
+/// The same, and asks clients for a certificate, which `clients` checks, such as
+/// [`ClientAuthorities`](swiftwater_tls::ClientAuthorities). Services find it in
+/// [`ConnectionInfo::client_chain`](crate::web::connection_info::ConnectionInfo::client_chain).
+///
+/// Sessions are not resumed: that would keep a certificate alive that has expired or was revoked since.
+pub fn server_config_with_clients(
+    certificates: Arc<dyn ResolvesServerCert>,
+    oldest: MinTls,
+    clients: Arc<dyn ClientCertVerifier>,
+) -> Result<ServerConfig, rustls::Error> {
+    let mut config = build(certificates, oldest, clients)?;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+fn build(
+    certificates: Arc<dyn ResolvesServerCert>,
+    oldest: MinTls,
+    clients: Arc<dyn ClientCertVerifier>,
+) -> Result<ServerConfig, rustls::Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(oldest.versions())?
-        .with_no_client_auth()
+        .with_client_cert_verifier(clients)
         .with_cert_resolver(certificates);
     config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP11.to_vec()];
     Ok(config)

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
 use swiftwater_net::Connection;
 use swiftwater_net::quic::ConnectionError;
 use thiserror::Error;
@@ -174,13 +175,17 @@ impl H3Server {
         let mut draining = self.draining.clone();
         let mut drained = false;
         let mut idle = Idle::new(self.idle_timeout);
+        let mut client_chain = None;
         loop {
             tokio::select! {
                 more = http3.accept(&mut arrived) => {
                     if !more {
                         break;
                     }
-                    let info = connection_info(http3.quic());
+                    if client_chain.is_none() {
+                        client_chain = chain_of_client(http3.quic());
+                    }
+                    let info = connection_info(http3.quic(), client_chain.clone());
                     for incoming in arrived.drain(..) {
                         let exchange = Exchange::new(http3.clone(), incoming.id);
                         let (answering, service) = (Arc::clone(&answering), service.clone());
@@ -214,14 +219,24 @@ async fn until_draining(draining: &mut watch::Receiver<bool>) {
     let _ = draining.wait_for(|draining| *draining).await;
 }
 
+type Chain = Option<Arc<[CertificateDer<'static>]>>;
+
+/// The certificates of the client, once they are verified.
+fn chain_of_client(connection: &Connection) -> Chain {
+    let chain = connection.peer_certificates();
+    let is_known = !chain.is_empty();
+    is_known.then(|| chain.into_iter().map(CertificateDer::from).collect())
+}
+
 /// What services learn of the connection of the requests that arrived.
-fn connection_info(connection: &Connection) -> ConnectionInfo {
+fn connection_info(connection: &Connection, client_chain: Chain) -> ConnectionInfo {
     ConnectionInfo {
         peer: connection.remote_address(),
         local: connection.local_address(),
         protocol: Transport::Quic,
         alpn: Some(Arc::clone(&ALPN)),
         server_name: connection.server_name().map(Arc::from),
+        client_chain,
     }
 }
 

@@ -4,6 +4,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use rustls::pki_types::CertificateDer;
+
 /// Transport below HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -41,4 +43,7 @@ pub struct ConnectionInfo {
     pub alpn: Option<Arc<[u8]>>,
     /// The server name of the client's TLS handshake (RFC 6066, section 3), if any.
     pub server_name: Option<Arc<str>>,
+    /// The certificates of the client that TLS verified, its own first, then those of authorities that it sent. `None` if
+    /// the server asks for none, or the client has none.
+    pub client_chain: Option<Arc<[CertificateDer<'static>]>>,
 }

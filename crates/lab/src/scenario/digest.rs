@@ -52,7 +52,8 @@ impl Fingerprint {
             .replace(", paths: None", "")
             .replace(", migrates: false", "")
             .replace(", feedback: None", "")
-            .replace(", tunnel: None", "");
+            .replace(", tunnel: None", "")
+            .replace(", report_loss: 0.0", "");
         self.add(&format!("{:?} {setup} {traces}", case.labels));
     }
 

@@ -20,7 +20,7 @@ use super::setup::{App, FeedbackPolicies, FlowPaths, FlowSpec, LinkSpec, Transpo
 use super::streaming;
 use super::tunnel;
 
-const KEYS: [&str; 29] = [
+const KEYS: [&str; 30] = [
     "name",
     "app",
     "cc",
@@ -50,6 +50,7 @@ const KEYS: [&str; 29] = [
     tunnel::KEYS[0],
     tunnel::KEYS[1],
     tunnel::KEYS[2],
+    tunnel::KEYS[3],
 ];
 
 /// Default recovery policy: every loss is retransmitted once.

@@ -15,6 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::Experiment;
 use super::error::{ScenarioError, known_names};
+use super::false_client::FalseClientConfig;
 use super::load::{Origin, load};
 
 /// The scenarios of this repository.
@@ -37,7 +38,8 @@ pub struct LoadOptions {
     pub policies: ReinjectorCatalogue,
     /// Schedulers for `scheduler`. Default: those of `swiftwater_policies`.
     pub schedulers: SchedulerCatalogue,
-    /// Feedback policies for `feedback` and `viewer_feedback`. Default: those of `swiftwater_policies`.
+    /// Feedback policies for `feedback` and `viewer_feedback`. Default: those of `swiftwater_policies`, and `tecc-false`, a
+    /// client in a tunnel that lies or whose messages are lost.
     pub feedback: FeedbackCatalogue,
     /// Loss judges for `loss_judge`. Default: those of `swiftwater_policies`.
     pub loss_judges: LossJudgeCatalogue,
@@ -60,7 +62,7 @@ impl Default for LoadOptions {
             catalogue: ControllerCatalogue::standard(),
             policies: ReinjectorCatalogue::standard(),
             schedulers: SchedulerCatalogue::standard(),
-            feedback: FeedbackCatalogue::standard(),
+            feedback: feedback_policies(),
             loss_judges: LossJudgeCatalogue::standard(),
             traces: None,
             set: Vec::new(),
@@ -68,6 +70,16 @@ impl Default for LoadOptions {
             record: None,
         }
     }
+}
+
+fn feedback_policies() -> FeedbackCatalogue {
+    let mut all = FeedbackCatalogue::standard();
+    all.add(
+        "tecc-false",
+        "TECC, a client whose messages are false, or lost",
+        FalseClientConfig::default(),
+    );
+    all
 }
 
 /// A source of scenario files: `<collection>/<name>.toml`, and `sizes/<name>.csv`.

@@ -17,6 +17,7 @@ mod claims;
 mod describe;
 mod digest;
 mod error;
+mod false_client;
 mod figure;
 mod figures;
 mod flows;

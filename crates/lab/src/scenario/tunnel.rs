@@ -8,7 +8,7 @@ use super::reader::Reader;
 use super::setup::{App, TunnelSpec};
 
 /// The keys.
-pub(super) const KEYS: [&str; 3] = ["tunnel", "tunnel_at", "tunnel_cc"];
+pub(super) const KEYS: [&str; 4] = ["tunnel", "tunnel_at", "tunnel_cc", "report_loss"];
 
 /// No tunnel.
 const NONE: &str = "none";
@@ -52,12 +52,18 @@ pub(super) fn read(
         None => row.string("cc")?.unwrap_or_default(),
     };
     let controller = world.options.catalogue.get(text);
+    let report_loss = row.number("report_loss", 0.0..=1.0)?.unwrap_or(0.0);
+    if report_loss > 0.0 && !reports {
+        let why = "only the tunnel `tecc` reports";
+        return Err(row.fault("report_loss", why));
+    }
     Ok(Some(TunnelSpec {
         router: router as usize,
         config: TunnelConfig {
             carriage: *carriage,
             repair: repair.then(Default::default),
             reports: *reports,
+            report_loss,
         },
         controller: controller.map_err(|error| row.fault("tunnel_cc", error.to_string()))?,
     }))

@@ -6,6 +6,10 @@
 //! ceased, the configured thresholds hold (RFC 9002, section 6.1). A report counts for four intervals or one and a
 //! half round trips; as a tunnel is silent while nothing passes, a packet sent after the last one is given one and a
 //! half round trips to bring another.
+//!
+//! What the tunnel gave up is no sign of congestion before it, and the tunnel's own congestion control has seen it. But a
+//! client that says so of losses before the tunnel takes the link there for itself. So it counts as any other loss, unless
+//! clients are trusted up to a share of the packets (`given-up`).
 
 use std::time::Duration;
 
@@ -23,13 +27,19 @@ use crate::loss_judges::LossJudgeFactory;
 /// A tunnel that was silent for so long is no more.
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
+/// Packets that a tunnel may give up at once, if clients are believed at all, as when its link fails for a moment.
+const GIVEN_UP_AT_ONCE: f64 = 8.0;
+
 /// Parameters of [`TeccLossJudge`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TeccLossJudgeConfig {
     /// Losses that the tunnel repairs are left to it; default on.
     pub suppress: bool,
     /// The probe timeout is longer by the time that a repair takes; default on.
     pub extend_pto: bool,
+    /// Share of the packets that clients are believed that the tunnel gave up, so that their loss is no sign of congestion:
+    /// 0 to 1, 1 for trusted clients; default 0.
+    pub given_up: f64,
 }
 
 impl Default for TeccLossJudgeConfig {
@@ -37,6 +47,7 @@ impl Default for TeccLossJudgeConfig {
         Self {
             suppress: true,
             extend_pto: true,
+            given_up: 0.0,
         }
     }
 }
@@ -44,6 +55,7 @@ impl Default for TeccLossJudgeConfig {
 tunable!(TeccLossJudgeConfig {
     "suppress" => suppress, "leave losses to the tunnel that it repairs";
     "extend-pto" => extend_pto, "lengthen the probe timeout by the time of a repair";
+    "given-up" => given_up in 0.0..=1.0, "share of packets whose loss is no sign of congestion if the tunnel gave them up";
 });
 
 impl LossJudgeFactory for TeccLossJudgeConfig {
@@ -67,6 +79,9 @@ pub struct TeccLossJudge {
     configured: ReorderingThresholds,
     report: Option<Report>,
     suspects: u64,
+    /// Packets that the tunnel may have given up, as of packet number `credited_to`.
+    credit: f64,
+    credited_to: u64,
 }
 
 impl TeccLossJudge {
@@ -82,12 +97,30 @@ impl TeccLossJudge {
             configured,
             report: None,
             suspects: 0,
+            credit: if config.given_up > 0.0 {
+                GIVEN_UP_AT_ONCE
+            } else {
+                0.0
+            },
+            credited_to: 0,
         }
     }
 
     /// Packets that were declared lost although the client did not say so: the tunnel may have been repairing them.
     pub fn suspects(&self) -> u64 {
         self.suspects
+    }
+
+    /// Whether the tunnel may have given up packet `number`, after those before.
+    fn may_be_given_up(&mut self, number: u64) -> bool {
+        let sent = number.saturating_sub(self.credited_to);
+        self.credited_to = self.credited_to.max(number);
+        self.credit = (self.credit + sent as f64 * self.config.given_up).min(GIVEN_UP_AT_ONCE);
+        let may_be = self.credit >= 1.0 || self.config.given_up >= 1.0;
+        if may_be {
+            self.credit -= 1.0;
+        }
+        may_be
     }
 
     /// The verdict of the configured thresholds.
@@ -150,7 +183,13 @@ impl LossJudge for TeccLossJudge {
         }
         match place(&report.message, candidate.number) {
             Some(LossPlace::Upstream) => return LossVerdict::Lost,
-            Some(LossPlace::Abandoned) => return LossVerdict::AbandonedUpstream,
+            Some(LossPlace::Abandoned) => {
+                return if self.may_be_given_up(candidate.number.get()) {
+                    LossVerdict::AbandonedUpstream
+                } else {
+                    LossVerdict::Lost
+                };
+            }
             None => {}
         }
         let safe_at = candidate.sent_at + candidate.rtt * 9 / 8 + report.message.repair_time();

@@ -2,11 +2,12 @@
 //! that were sent.
 //!
 //! - `options.rs`: key, deadline and urgency of a datagram, and its fate, as applications see them;
-//! - `send_queue.rs`: datagrams that wait to be sent;
+//! - `send_queue.rs`: datagrams that wait to be sent; `fair_queue.rs`: turns between groups of them;
 //! - `stream_share.rs`: how datagrams and streams share packets;
 //! - `receive_queue.rs`: datagrams that wait to be read;
 //! - `payload_arena.rs`: where the payloads in both queues are.
 
+mod fair_queue;
 mod options;
 mod payload_arena;
 mod receive_queue;
@@ -144,7 +145,7 @@ impl Datagrams {
         options: DatagramOptions,
         room: usize,
     ) -> Result<(), SendDatagramError> {
-        self.admit(data.len(), room)?;
+        self.admit(data.len(), &options, room)?;
         let outgoing = &mut self.queues.need().outgoing;
         outgoing.push(QueuedDatagram { data, options });
         Ok(())
@@ -157,7 +158,8 @@ impl Datagrams {
         options: DatagramOptions,
         room: usize,
     ) -> Result<(), SendDatagramError> {
-        self.admit(parts.iter().map(|part| part.len()).sum(), room)?;
+        let size = parts.iter().map(|part| part.len()).sum();
+        self.admit(size, &options, room)?;
         let queues = self.queues.need();
         let data = queues.payloads.store(parts, self.capacity);
         queues.outgoing.push(QueuedDatagram { data, options });
@@ -165,13 +167,18 @@ impl Datagrams {
     }
 
     /// Whether a datagram of `size` bytes may be queued.
-    fn admit(&mut self, size: usize, room: usize) -> Result<(), SendDatagramError> {
+    fn admit(
+        &mut self,
+        size: usize,
+        options: &DatagramOptions,
+        room: usize,
+    ) -> Result<(), SendDatagramError> {
         let max = self.max_size(room).ok_or(SendDatagramError::Unsupported)?;
         if size > max {
             return Err(SendDatagramError::TooLarge { size, max });
         }
         let outgoing = &self.queues.need().outgoing;
-        if outgoing.bytes() + size + OVERHEAD > self.capacity && !outgoing.is_empty() {
+        if !outgoing.has_room(options, size + OVERHEAD, self.capacity) {
             self.blocked = true;
             return Err(SendDatagramError::Blocked);
         }

@@ -18,7 +18,8 @@ pub struct DatagramOptions {
     /// 0 (first) to 7 (last), as of streams; larger values count as 7. Default 3, as of streams
     /// (RFC 9218, section 4.1).
     ///
-    /// Datagrams of one urgency leave in the order in which they were queued, more urgent ones before.
+    /// Datagrams of one urgency and [group](Self::group) leave in the order in which they were queued, more urgent ones
+    /// before.
     /// Beside streams of the same urgency datagrams get every other turn of about 1 KiB, so at least half
     /// of the bytes if they need them, however many streams there are. The more urgent of both go first,
     /// except that one turn in [`starvation_share`](crate::TransportConfig) goes to the others: datagrams
@@ -27,6 +28,9 @@ pub struct DatagramOptions {
     /// The only path that it may leave on. If the path is not open or its probes go unanswered, now or while
     /// the datagram waits, it may leave on any, as with `None` (the default).
     pub path: Option<PathId>,
+    /// Groups of one urgency take turns of some 2 kB, however much each has queued. Of a full queue a group has room for
+    /// its part at least, up to twice the queue's size in all. Default 0; HTTP/3 has a group for each request.
+    pub group: u64,
 }
 
 impl Default for DatagramOptions {
@@ -36,6 +40,7 @@ impl Default for DatagramOptions {
             deadline: None,
             urgency: 3,
             path: None,
+            group: 0,
         }
     }
 }
@@ -66,6 +71,13 @@ impl DatagramOptions {
     #[must_use]
     pub const fn with_urgency(mut self, urgency: u8) -> Self {
         self.urgency = urgency;
+        self
+    }
+
+    /// The same in a group.
+    #[must_use]
+    pub const fn with_group(mut self, group: u64) -> Self {
+        self.group = group;
         self
     }
 

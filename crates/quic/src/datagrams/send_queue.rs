@@ -1,10 +1,9 @@
 //! Datagrams that wait to be sent, by urgency.
 
-use std::collections::VecDeque;
-
 use bytes::Bytes;
 use swiftwater_units::{Instant, PathId};
 
+use super::fair_queue::{FairQueue, QueuePlace};
 use super::{DatagramOptions, cost};
 use crate::policy::Priority;
 
@@ -35,7 +34,7 @@ impl QueuedDatagram {
 /// Datagrams that wait to be sent.
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
-    by_urgency: [VecDeque<QueuedDatagram>; LEVELS],
+    by_urgency: [FairQueue; LEVELS],
     len: usize,
     bytes: usize,
     /// Datagrams that may leave on one path only.
@@ -65,16 +64,28 @@ impl SendQueue {
     }
 
     /// Urgency and place of the datagram that leaves next on `path`, or next if it may leave on any.
-    fn find(&self, path: Option<PathId>) -> Option<(usize, usize)> {
-        if self.assigned == 0 {
-            let urgency = self.by_urgency.iter().position(|queue| !queue.is_empty());
-            return urgency.map(|urgency| (urgency, 0));
-        }
+    fn find(&self, path: Option<PathId>) -> Option<(usize, QueuePlace)> {
         let mut queues = self.by_urgency.iter().enumerate();
         queues.find_map(|(urgency, queue)| {
-            let at = queue.iter().position(|queued| queued.may_use(path));
-            at.map(|at| (urgency, at))
+            let place = if self.assigned == 0 {
+                queue.next()
+            } else {
+                queue.next_of(|queued| queued.may_use(path))
+            };
+            place.map(|place| (urgency, place))
         })
+    }
+
+    /// Whether a datagram that counts for `cost` has room in a queue of `capacity`: there is some left, or its group has
+    /// less than its part.
+    pub(super) fn has_room(&self, options: &DatagramOptions, cost: usize, capacity: usize) -> bool {
+        if self.is_empty() || self.bytes + cost <= capacity {
+            return true;
+        }
+        let own = self.by_urgency[usize::from(options.level())].bytes_of(options.group);
+        let others: usize = self.by_urgency.iter().map(FairQueue::groups).sum();
+        let groups = others + usize::from(own == 0);
+        own + cost <= capacity / groups && self.bytes + cost <= capacity.saturating_mul(2)
     }
 
     /// Urgency of the datagram to send next on `path`.
@@ -91,7 +102,7 @@ impl SendQueue {
     /// Takes it out.
     pub(super) fn pop(&mut self, path: PathId) -> Option<QueuedDatagram> {
         let (urgency, at) = self.find(Some(path))?;
-        let queued = self.by_urgency[urgency].remove(at)?;
+        let queued = self.by_urgency[urgency].take(at)?;
         self.len -= 1;
         self.bytes -= cost(&queued.data);
         self.assigned -= usize::from(queued.options.path.is_some());
@@ -101,19 +112,19 @@ impl SendQueue {
         Some(queued)
     }
 
-    /// Adds a datagram, last of its urgency.
+    /// Adds a datagram, last of its group and urgency.
     pub(super) fn push(&mut self, queued: QueuedDatagram) {
         self.len += 1;
         self.bytes += cost(&queued.data);
         self.assigned += usize::from(queued.options.path.is_some());
         self.next_deadline = earlier(self.next_deadline, queued.options.deadline);
-        self.by_urgency[usize::from(queued.options.level())].push_back(queued);
+        self.by_urgency[usize::from(queued.options.level())].push(queued);
     }
 
     /// Payload bytes that may leave on one path only, by path, one item for each datagram.
     pub(super) fn assigned(&self) -> impl Iterator<Item = (PathId, usize)> {
         let queues = self.by_urgency.iter().filter(|_| self.assigned > 0);
-        let queued = queues.flatten();
+        let queued = queues.flat_map(FairQueue::iter);
         queued.filter_map(|queued| Some((queued.options.path?, queued.data.len())))
     }
 
@@ -122,7 +133,7 @@ impl SendQueue {
         if self.assigned == 0 {
             return;
         }
-        for queued in self.by_urgency.iter_mut().flatten() {
+        for queued in self.by_urgency.iter_mut().flat_map(FairQueue::iter_mut) {
             if queued.options.path == Some(path) {
                 queued.options.path = None;
                 self.assigned -= 1;
@@ -137,7 +148,7 @@ impl SendQueue {
     ) -> Vec<QueuedDatagram> {
         let mut removed = Vec::new();
         let queues = std::mem::take(self).by_urgency;
-        for queued in queues.into_iter().flatten() {
+        for queued in queues.into_iter().flat_map(FairQueue::into_datagrams) {
             if keeps(&queued) {
                 self.push(queued);
             } else {

@@ -37,6 +37,9 @@ pub enum OpenError {
     /// The request over HTTP/2 or HTTP/1.1 failed.
     #[error("the proxy did not answer: {0}")]
     Http(#[from] hyper::Error),
+    /// The proxy does not accept the certificate of the client. Over HTTP/3 the connection attempt fails, with the reason.
+    #[error("the proxy does not accept the certificate of this client: {0}")]
+    CertificateRefused(&'static str),
     /// The proxy has no extended CONNECT over HTTP/2 (RFC 8441), which UDP needs.
     #[error("the proxy takes no requests for UDP over HTTP/2")]
     NoExtendedConnect,

@@ -26,6 +26,7 @@ pub mod socks;
 mod tcp_connection;
 mod tcp_link;
 mod tcp_tunnel;
+mod tls_alert;
 mod tunnel_client;
 mod udp_tunnel;
 

@@ -14,6 +14,7 @@ use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::tcp_tunnel::ByteStream;
+use super::tls_alert::{ReceivedAlert, WithAlert};
 
 /// A connection attempt over TCP.
 pub type ConnectingTcp<'a> =
@@ -23,6 +24,8 @@ pub type ConnectingTcp<'a> =
 pub struct TcpConnection {
     pub(super) stream: Box<dyn ByteStream>,
     pub(super) is_http2: bool,
+    /// The alert of TLS that ends it.
+    pub(super) alert: ReceivedAlert,
 }
 
 impl TcpConnection {
@@ -31,6 +34,7 @@ impl TcpConnection {
         Self {
             stream: Box::new(stream),
             is_http2: false,
+            alert: ReceivedAlert::default(),
         }
     }
 
@@ -39,6 +43,7 @@ impl TcpConnection {
         Self {
             stream: Box::new(stream),
             is_http2: true,
+            alert: ReceivedAlert::default(),
         }
     }
 
@@ -55,9 +60,11 @@ impl TcpConnection {
         let secure = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
         let secure = secure.await.map_err(|error: io::Error| error.to_string())?;
         let is_http2 = secure.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2);
+        let alert = ReceivedAlert::default();
         Ok(Self {
-            stream: Box::new(secure),
+            stream: Box::new(WithAlert::new(secure, alert.clone())),
             is_http2,
+            alert,
         })
     }
 }

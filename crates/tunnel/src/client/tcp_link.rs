@@ -21,6 +21,7 @@ use tokio::time::{Instant, interval};
 
 use super::error::{ConnectError, OpenError, check_answer};
 use super::tcp_connection::TcpConnection;
+use super::tls_alert::ReceivedAlert;
 use super::tunnel_client::Connect;
 
 /// How long the proxy gets to say that it takes extended CONNECT, with its first SETTINGS.
@@ -48,6 +49,7 @@ pub(super) enum TcpLink {
         sender: http2::SendRequest<Body>,
         /// Whether the proxy takes extended CONNECT, once that is known.
         extended: watch::Receiver<Option<bool>>,
+        alert: ReceivedAlert,
     },
     /// The connection for the first tunnel; further tunnels have connections of their own.
     Http1(Mutex<Option<TcpConnection>>),
@@ -58,6 +60,7 @@ impl TcpLink {
         if !connection.is_http2 {
             return Ok(Self::Http1(Mutex::new(Some(connection))));
         }
+        let alert = connection.alert;
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
@@ -88,7 +91,11 @@ impl TcpLink {
                 tracing::debug!(%error, "an HTTP/2 connection to the proxy failed");
             }
         });
-        Ok(Self::Http2 { sender, extended })
+        Ok(Self::Http2 {
+            sender,
+            extended,
+            alert,
+        })
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -114,16 +121,20 @@ impl TcpLink {
         mut request: Request<()>,
     ) -> Result<(response::Parts, UpgradedStream), OpenError> {
         match self {
-            Self::Http2 { sender, extended } => {
+            Self::Http2 {
+                sender,
+                extended,
+                alert,
+            } => {
                 let mut extended = extended.clone();
                 let known = extended.wait_for(Option::is_some).await;
                 if !known.is_ok_and(|known| *known == Some(true)) {
-                    return Err(OpenError::NoExtendedConnect);
+                    return Err(alert.or(OpenError::NoExtendedConnect));
                 }
                 *request.method_mut() = Method::CONNECT;
                 let protocol = Protocol::from_static(protocol);
                 request.extensions_mut().insert(protocol);
-                let answer = send_http2(sender, request).await?;
+                let answer = send_http2(sender, alert, request).await?;
                 let accepts = answer.status().is_success();
                 upgraded(answer, accepts).await
             }
@@ -152,7 +163,7 @@ impl TcpLink {
         mut request: Request<()>,
     ) -> Result<(response::Parts, UpgradedStream), OpenError> {
         let answer = match self {
-            Self::Http2 { sender, .. } => send_http2(sender, request).await?,
+            Self::Http2 { sender, alert, .. } => send_http2(sender, alert, request).await?,
             Self::Http1(first) => {
                 let host = host_of(request.uri())?;
                 request.headers_mut().insert(HOST, host);
@@ -172,11 +183,15 @@ fn host_of(uri: &Uri) -> Result<HeaderValue, OpenError> {
 
 async fn send_http2(
     sender: &http2::SendRequest<Body>,
+    alert: &ReceivedAlert,
     request: Request<()>,
 ) -> Result<Response<Incoming>, OpenError> {
     let mut sender = sender.clone();
-    sender.ready().await?;
-    Ok(sender.send_request(request.map(|()| Empty::new())).await?)
+    let answer = async {
+        sender.ready().await?;
+        sender.send_request(request.map(|()| Empty::new())).await
+    };
+    answer.await.map_err(|error| alert.or(error))
 }
 
 async fn send_http1(
@@ -186,6 +201,7 @@ async fn send_http1(
 ) -> Result<Response<Incoming>, OpenError> {
     let kept = first.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(connection) = kept {
+        let alert = connection.alert.clone();
         let answer = exchange_http1(connection, request.clone()).await;
         // The proxy may have closed it because it was unused.
         let is_stale = match &answer {
@@ -193,7 +209,7 @@ async fn send_http1(
             Err(error) => !error.is_parse(),
         };
         if !is_stale {
-            return Ok(answer?);
+            return answer.map_err(|error| alert.or(error));
         }
     }
     let connection = connector.connect_tcp().await.map_err(ConnectError)?;
@@ -201,7 +217,9 @@ async fn send_http1(
         let why = "the proxy took HTTP/1.1 before, and HTTP/2 now";
         return Err(ConnectError(why.into()).into());
     }
-    Ok(exchange_http1(connection, request).await?)
+    let alert = connection.alert.clone();
+    let answer = exchange_http1(connection, request).await;
+    answer.map_err(|error| alert.or(error))
 }
 
 async fn exchange_http1(

@@ -1,12 +1,17 @@
-//! Authentication of the proxy's users by bearer tokens (RFC 6750; RFC 9110, section 11.7).
+//! Authentication of the proxy's users (RFC 9298, section 7) by bearer tokens (RFC 6750; RFC 9110, section 11.7) and by
+//! certificates that TLS verified.
 
 use std::fmt;
 use std::sync::Arc;
 
 use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderValue, request};
 use subtle::ConstantTimeEq;
+use swiftwater_http::web::connection_info::ConnectionInfo;
 use thiserror::Error;
+use tokio_rustls::rustls::pki_types::UnixTime;
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::refusal::Refusal;
 
@@ -20,6 +25,16 @@ pub enum Access {
     Anyone,
     /// Who sends one of these tokens, in Proxy-Authorization or Authorization.
     Tokens(Arc<[Token]>),
+    /// Who has a certificate, or else sends one of these tokens, of which there may be none. A user is the subject of the
+    /// certificate, as `CN=alice, O=Example`; those without a subject are no users. The server's TLS decides which
+    /// certificates are accepted
+    /// ([`ConnectionInfo::client_chain`](swiftwater_http::web::connection_info::ConnectionInfo::client_chain)).
+    Certificates {
+        /// What checks the certificate again for each tunnel: connections may last longer than certificates.
+        authorities: Arc<dyn ClientCertVerifier>,
+        /// The tokens of further users.
+        tokens: Arc<[Token]>,
+    },
 }
 
 /// A secret of one user.
@@ -80,14 +95,27 @@ impl fmt::Debug for Token {
 
 impl Access {
     /// The user of a request; `None` for one without a name.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<Option<Arc<str>>, Refusal> {
-        let Self::Tokens(tokens) = self else {
-            return Ok(None);
+    pub(super) fn check(&self, head: &request::Parts) -> Result<Option<Arc<str>>, Refusal> {
+        let (tokens, refusal) = match self {
+            Self::Anyone => return Ok(None),
+            Self::Tokens(tokens) => (tokens, Refusal::Unauthenticated),
+            Self::Certificates {
+                authorities,
+                tokens,
+            } => {
+                if let Some(subject) = subject(head, &**authorities) {
+                    return Ok(Some(subject));
+                }
+                (tokens, Refusal::Unidentified)
+            }
         };
+        let headers = &head.headers;
         let presented = [PROXY_AUTHORIZATION, AUTHORIZATION]
             .iter()
             .find_map(|name| bearer(headers.get(name)?));
-        let presented = presented.ok_or(Refusal::Unauthenticated)?;
+        let Some(presented) = presented else {
+            return Err(refusal);
+        };
         // All are compared, each in constant time: how long it takes shows neither which one matches nor how
         // much of it.
         let mut user = None;
@@ -96,8 +124,22 @@ impl Access {
                 user = Some(Arc::clone(&token.user));
             }
         }
-        user.map(Some).ok_or(Refusal::Unauthenticated)
+        user.map(Some).ok_or(refusal)
     }
+}
+
+/// The subject of the client's certificate, if it has one that is valid now.
+fn subject(head: &request::Parts, authorities: &dyn ClientCertVerifier) -> Option<Arc<str>> {
+    let connection = head.extensions.get::<ConnectionInfo>()?;
+    let (certificate, rest) = connection.client_chain.as_ref()?.split_first()?;
+    let now = UnixTime::now();
+    if let Err(error) = authorities.verify_client_cert(certificate, rest, now) {
+        tracing::debug!(%error, "the certificate of a connection is no longer accepted");
+        return None;
+    }
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    let subject = certificate.subject().to_string();
+    (!subject.is_empty()).then(|| subject.into())
 }
 
 fn bearer(value: &HeaderValue) -> Option<&str> {

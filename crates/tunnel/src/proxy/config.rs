@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use super::access::Access;
+use super::origin::Origin;
 use crate::policy::{ReflectionLimit, TargetPolicy};
 use crate::tecc::RepairLimits;
 
@@ -12,6 +13,8 @@ use crate::tecc::RepairLimits;
 pub struct ProxyConfig {
     /// Who may use it.
     pub access: Access,
+    /// Pages of the web that may use it: requests of others, which browsers mark with `Origin`, are refused. Default: none.
+    pub allowed_origins: Vec<Origin>,
     /// Which targets it reaches.
     pub policy: TargetPolicy,
     /// What is sent to a target before it answers.
@@ -27,6 +30,7 @@ impl ProxyConfig {
     pub fn new(access: Access) -> Self {
         Self {
             access,
+            allowed_origins: Vec::new(),
             policy: TargetPolicy::default(),
             reflection: ReflectionLimit::default(),
             repair: Some(RepairLimits::default()),

@@ -1,7 +1,7 @@
 //! The proxy: a tower service that answers requests for tunnels, for UDP (RFC 9298), for IP (RFC 9484) and for TCP
 //! (CONNECT), over HTTP/3, HTTP/2 and HTTP/1.1.
 //!
-//! A request passes, in this order: its form, the user, the port, the resolution of the name, the address, the
+//! A request passes, in this order: its form, its origin, the user, the port, the resolution of the name, the address, the
 //! limits. Then the socket to the target is opened and the request is answered; a tunnel for UDP lasts until either
 //! side ends the stream, the target refuses datagrams, or nothing passes for the idle timeout.
 //!
@@ -18,6 +18,7 @@ mod idle;
 mod ip;
 mod metered;
 mod new_tunnels;
+mod origin;
 mod places;
 mod receive_buffers;
 mod refusal;
@@ -62,6 +63,7 @@ use crate::tecc::{Agreement, RepairLimits, TECC};
 pub use self::access::{Access, Token, TokenError};
 pub use self::config::{Limits, ProxyConfig, UserLimit};
 pub use self::ip::{IpNetwork, NetworkError, interface_addresses};
+pub use self::origin::{Origin, OriginError};
 pub use self::resolve::{Resolve, Resolving, SystemResolver};
 pub use self::stats::{ProxyStats, describe_metrics};
 
@@ -138,7 +140,9 @@ impl TunnelProxy {
 
     async fn open(&self, request: Request<Body>) -> Result<Response<Body>, Refusal> {
         let (head, _) = request.into_parts();
-        match request::read(&head, self.shared.attachment.is_some())? {
+        let asked = request::read(&head, self.shared.attachment.is_some())?;
+        origin::check(&head.headers, &self.shared.config.allowed_origins)?;
+        match asked {
             Asked::Udp(asked, target) => self.open_udp(&head, &asked, target).await,
             Asked::Ip(asked, scope) => {
                 let attachment = self.shared.attachment.as_ref();
@@ -152,11 +156,11 @@ impl TunnelProxy {
     /// The addresses of `target` that the user of a request may reach, never none, and a place for the tunnel.
     async fn admit(
         &self,
-        headers: &HeaderMap,
+        head: &http::request::Parts,
         target: &Target,
     ) -> Result<(Vec<SocketAddr>, Place), Refusal> {
         let shared = &self.shared;
-        let user = shared.config.access.check(headers)?;
+        let user = shared.config.access.check(head)?;
         shared.config.policy.check_port(target.port())?;
         let time_limit = shared.config.limits.resolution;
         let addresses = resolve::addresses(&*shared.resolver, target, time_limit).await?;
@@ -175,7 +179,7 @@ impl TunnelProxy {
         asked: &UpgradeRequest,
         target: Target,
     ) -> Result<Response<Body>, Refusal> {
-        let (addresses, place) = self.admit(&head.headers, &target).await?;
+        let (addresses, place) = self.admit(head, &target).await?;
         let shared = &self.shared;
         let (socket, address) = TargetSocket::connect(&addresses).map_err(Refusal::Socket)?;
         let datagrams = head.extensions.get::<HttpDatagrams>().cloned();
@@ -227,7 +231,7 @@ impl TunnelProxy {
         asked: &UpgradeRequest,
         target: Target,
     ) -> Result<Response<Body>, Refusal> {
-        let (addresses, place) = self.admit(&head.headers, &target).await?;
+        let (addresses, place) = self.admit(head, &target).await?;
         let time_limit = self.shared.config.limits.connecting;
         let stream = tcp_tunnel::connect(&addresses, time_limit).await;
         let stream = stream.map_err(Refusal::Socket)?;

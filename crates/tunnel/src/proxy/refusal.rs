@@ -27,6 +27,10 @@ pub(super) enum Refusal {
     Scope(#[from] ScopeError),
     #[error("no valid token was presented")]
     Unauthenticated,
+    #[error("neither a certificate nor a valid token was presented")]
+    Unidentified,
+    #[error("requests of this origin are not allowed")]
+    Origin,
     #[error(transparent)]
     Denied(#[from] TargetDenied),
     #[error("the resolution of the name took too long")]
@@ -53,8 +57,8 @@ impl Refusal {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::OtherProtocol => StatusCode::NOT_IMPLEMENTED,
             Self::Malformed(_) | Self::Target(_) | Self::Scope(_) => StatusCode::BAD_REQUEST,
-            Self::Unauthenticated => StatusCode::PROXY_AUTHENTICATION_REQUIRED,
-            Self::Denied(_) => StatusCode::FORBIDDEN,
+            Self::Unauthenticated | Self::Unidentified => StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+            Self::Origin | Self::Denied(_) => StatusCode::FORBIDDEN,
             Self::SlowResolution => StatusCode::GATEWAY_TIMEOUT,
             Self::Socket(error) if error.kind() == io::ErrorKind::TimedOut => {
                 StatusCode::GATEWAY_TIMEOUT
@@ -72,9 +76,10 @@ impl Refusal {
         Some(match self {
             Self::NotFound | Self::OtherProtocol => return None,
             Self::Malformed(_) | Self::Target(_) | Self::Scope(_) => ProxyError::HttpRequestError,
-            Self::Unauthenticated | Self::Denied(TargetDenied::Port(_)) => {
-                ProxyError::HttpRequestDenied
-            }
+            Self::Unauthenticated
+            | Self::Unidentified
+            | Self::Origin
+            | Self::Denied(TargetDenied::Port(_)) => ProxyError::HttpRequestDenied,
             Self::Denied(_) => ProxyError::DestinationIpProhibited,
             Self::SlowResolution => ProxyError::DnsTimeout,
             Self::Resolution(_) | Self::NoAddress => ProxyError::DnsError,
@@ -108,7 +113,7 @@ impl Refusal {
         {
             headers.insert(PROXY_STATUS, value);
         }
-        if matches!(self, Self::Unauthenticated) {
+        if matches!(self, Self::Unauthenticated | Self::Unidentified) {
             let challenge = HeaderValue::from_static("Bearer realm=\"swiftwater\"");
             headers.insert(PROXY_AUTHENTICATE, challenge);
         }

@@ -98,6 +98,16 @@ impl Stage {
 
     /// Both ends have this `transport`.
     pub fn over(transport: TransportConfig, proxy: TunnelProxy) -> Self {
+        Self::with_tls(transport, proxy, |tls| tls, |tls| tls)
+    }
+
+    /// The same, with changes of the TLS of server and client.
+    pub fn with_tls(
+        transport: TransportConfig,
+        proxy: TunnelProxy,
+        server: impl FnOnce(ServerTls) -> ServerTls,
+        client: impl FnOnce(ClientTls) -> ClientTls,
+    ) -> Self {
         let certificate = DevCertificate::generate([NAME]).unwrap();
         let tls = ServerTls::from_dev_certificate(&certificate)
             .unwrap()
@@ -105,13 +115,13 @@ impl Stage {
         let transport = Arc::new(transport);
         let server_config = ServerConfig {
             retry: RetryPolicy::Never,
-            ..ServerConfig::new(Arc::new(tls), Arc::clone(&transport))
+            ..ServerConfig::new(Arc::new(server(tls)), Arc::clone(&transport))
         };
         let tls = ClientTls::with_roots([certificate.certificate_der()])
             .unwrap()
             .alpn([ALPN_HTTP3]);
         let client_config = ClientConfig {
-            crypto: Arc::new(tls),
+            crypto: Arc::new(client(tls)),
             transport,
         };
         let any = "127.0.0.1:0".parse().unwrap();

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use swiftwater::link::parse_duration;
 
 use super::acme_args::AcmeArgs;
-use super::config::tunnels::{AddressPrefix, PortRange, Tunnels, UserBandwidth};
+use super::config::tunnels::{AddressPrefix, PageOrigin, PortRange, Tunnels, UserBandwidth};
 use super::config::values::{Count, UpstreamUrl};
 use super::echo::parse_path;
 use crate::cli::IdentityArgs;
@@ -134,6 +134,20 @@ pub struct ServeArgs {
     )]
     pub min_tls: Option<TlsVersion>,
 
+    /// Ask clients for a certificate of the authorities in this PEM file: those without get 403, and tunnels 407 unless
+    /// they have a token
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Certificates and TLS",
+        conflicts_with = "proxy_for_anyone"
+    )]
+    pub client_ca: Option<PathBuf>,
+
+    /// Refuse clients whose certificate is revoked by a list in this PEM file, which must have one of every authority
+    #[arg(long, value_name = "FILE", help_heading = "Certificates and TLS")]
+    pub client_crl: Option<PathBuf>,
+
     /// Validate every client's address first (Retry)
     #[arg(long, help_heading = "Network")]
     pub retry: bool,
@@ -242,6 +256,19 @@ pub struct TunnelArgs {
     #[arg(long, conflicts_with_all = ["tokens", "directory", "upstream"])]
     pub proxy_for_anyone: bool,
 
+    /// Set by `tunnel serve`: the content are tunnels, even if only certificates tell who may use them.
+    #[arg(skip)]
+    pub only_content: bool,
+
+    /// Pages of the web that may use the proxy.
+    #[arg(
+        long,
+        value_name = "ORIGIN",
+        help = "Let pages of this origin use the proxy, such as https://app.example; repeatable. Requests of other pages, \
+                which browsers mark with 'Origin', get 403"
+    )]
+    pub allow_origin: Vec<PageOrigin>,
+
     /// Port, or range of ports such as 8000-8999, that tunnels may lead to; repeatable [default: 443]
     #[arg(long, value_name = "PORTS")]
     pub target_port: Vec<PortRange>,
@@ -280,13 +307,16 @@ pub struct TunnelArgs {
 
 impl TunnelArgs {
     /// The proxy that the flags describe, if they describe one.
-    pub(super) fn tunnels(&self) -> Option<Tunnels> {
-        if self.tokens.is_none() && !self.proxy_for_anyone {
+    pub(super) fn tunnels(&self, has_client_ca: bool) -> Option<Tunnels> {
+        let by_certificate = has_client_ca && self.only_content;
+        if self.tokens.is_none() && !self.proxy_for_anyone && !by_certificate {
             return None;
         }
         let mut tunnels = Tunnels {
             tokens: self.tokens.clone(),
+            certificates: has_client_ca,
             anyone: self.proxy_for_anyone,
+            allow_origins: self.allow_origin.clone(),
             allow: self.allow_target.clone(),
             deny: self.deny_target.clone(),
             user_bandwidth: self.user_bandwidth,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
+use swiftwater::tls::ClientAuthorities;
 use swiftwater_http::web::access_log::AccessLogLayer;
 use swiftwater_http::web::alt_svc::AltSvcLayer;
 use swiftwater_http::web::body::{Body, BoxError};
@@ -23,6 +24,7 @@ use tower::util::BoxCloneSyncService;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 use super::args::LogFormat;
+use super::client_authorities::for_known_clients;
 use super::config::values::{RedirectStatus, RedirectTarget};
 use super::config::{self, Config};
 use super::descriptors::Descriptors;
@@ -55,11 +57,17 @@ pub(super) struct Shared {
     upstream_requests: usize,
     /// TUN devices.
     networks: IpNetworks,
+    /// Whose certificates clients may have, if they are asked for one.
+    clients: Option<Arc<ClientAuthorities>>,
 }
 
 impl Shared {
     /// Limits derived from the file descriptors.
-    pub(super) fn new(descriptors: &Descriptors, config: &Config) -> Self {
+    pub(super) fn new(
+        descriptors: &Descriptors,
+        config: &Config,
+        clients: Option<Arc<ClientAuthorities>>,
+    ) -> Self {
         let routes = config.sites.iter().flat_map(|site| &site.get_ref().routes);
         let upstreams = routes.filter_map(|route| route.get_ref().upstream.as_ref()?.split());
         let upstreams: usize = upstreams.map(|(_, others)| 1 + others.len()).sum();
@@ -69,6 +77,7 @@ impl Shared {
             compression: Compress::default_budget(),
             upstream_requests: descriptors.upstream_requests / upstreams.max(1),
             networks: IpNetworks::default(),
+            clients,
         }
     }
 
@@ -198,7 +207,7 @@ fn route(
     let (content, strip) = if let Some(content) = upstreams(route, shared.upstream_requests)? {
         (content, route.strip_path)
     } else if let Some(tunnels) = &route.tunnels {
-        let config = tunnels.proxy()?;
+        let config = tunnels.proxy(shared.clients.as_ref())?;
         let proxy = match shared.networks.network(tunnels)? {
             Some(network) => TunnelProxy::with_network(config, SystemResolver, &network),
             None => TunnelProxy::new(config),
@@ -226,6 +235,11 @@ fn route(
         content
     } else {
         boxed(fields.layer(content))
+    };
+    let content = if site.client_certificate {
+        for_known_clients(content)
+    } else {
+        content
     };
     Ok(RouteService {
         path: route.path.clone(),

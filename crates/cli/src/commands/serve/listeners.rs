@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use swiftwater::tls::ClientAuthorities;
 use swiftwater::units::ByteCount;
 use swiftwater::{EarlyData, RetryPolicy, Server, ServerBuilder};
 use swiftwater_http::h3;
 use swiftwater_http::tcp::{
     Certificates, MinTls, RunningServer, TcpLimits, TcpServer, server_config_from,
+    server_config_with_clients,
 };
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
 use swiftwater_http::web::response_budget::ResponseBudget;
@@ -208,7 +210,11 @@ pub(super) fn serve_tcp(
     config: &Config,
     connections: usize,
     budget: &ResponseBudget,
-    (certificates, challenges): (&Arc<Certificates>, &Challenges),
+    (certificates, clients, challenges): (
+        &Arc<Certificates>,
+        Option<&Arc<ClientAuthorities>>,
+        &Challenges,
+    ),
     listener: TcpListener,
     content: Content,
     live: watch::Receiver<Live>,
@@ -217,8 +223,12 @@ pub(super) fn serve_tcp(
         TlsVersion::Tls12 => MinTls::Tls12,
         TlsVersion::Tls13 => MinTls::Tls13,
     };
-    let mut tls = server_config_from(Arc::clone(certificates) as _, oldest)
-        .map_err(|error| Failure::new(Exit::Certificate, error))?;
+    let shown = Arc::clone(certificates) as _;
+    let tls = match clients {
+        Some(clients) => server_config_with_clients(shown, oldest, Arc::clone(clients) as _),
+        None => server_config_from(shown, oldest),
+    };
+    let mut tls = tls.map_err(|error| Failure::new(Exit::Certificate, error))?;
     if config.acme.is_some() {
         challenges.tls.apply(&mut tls);
     }

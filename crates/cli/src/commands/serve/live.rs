@@ -4,12 +4,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use swiftwater::tls::ClientAuthorities;
 use swiftwater_acme::Progress;
 use swiftwater_http::tcp::Certificates;
 use tokio::sync::watch;
 
 use super::args::ServeArgs;
 use super::certificates::{certificates, identities};
+use super::client_authorities::authorities;
 use super::config::{Config, effective};
 use super::content::{Content, Shared, content};
 use super::log;
@@ -52,6 +54,8 @@ pub(super) struct Reloader<'a> {
     pub(super) started: &'a Config,
     pub(super) live: watch::Sender<Live>,
     pub(super) certificates: Arc<Certificates>,
+    /// Whose certificates clients may have, if they are asked for one.
+    pub(super) clients: Option<Arc<ClientAuthorities>>,
     pub(super) logging: &'a Logging,
     pub(super) shared: Shared,
 }
@@ -100,9 +104,13 @@ impl Reloader<'_> {
     fn try_reload(&self) -> Result<Config, Failure> {
         let config = effective(self.args)?;
         let next = certificates(&identities(&config)?)?;
+        let clients = authorities(&config)?;
         let live = Live::new(&config, &self.shared, self.args.json)?;
         // No step can fail from here on.
         self.certificates.replace_with(&next);
+        if let (Some(used), Some(next)) = (&self.clients, &clients) {
+            used.replace_with(next);
+        }
         self.live.send_replace(live);
         self.logging
             .set_level(config.log.level.map(super::args::LogLevel::as_str));
@@ -126,6 +134,11 @@ fn needs_restart(started: &Config, now: &Config) -> Vec<&'static str> {
         (
             "tls.min_version",
             started.tls.min_version != now.tls.min_version,
+        ),
+        // Other authorities, but not whether there are some.
+        (
+            "tls.client_ca",
+            started.tls.client_ca.is_some() != now.tls.client_ca.is_some(),
         ),
         ("limits", started.limits != now.limits),
         ("acme", started.acme != now.acme),

@@ -4,6 +4,7 @@
 //! - [`args`], [`config`]: flags and configuration.
 //! - `live`: state that changes on SIGHUP: content, reports, certificates.
 //! - `certificates`: of files, and of an authority by ACME.
+//! - `client_authorities`: certificates of clients; `client_certificate`: the server's own towards upstreams.
 //! - `inherited_sockets`: listeners of the service manager.
 //! - `listeners`, `connection_service`, `drain`: sockets, connections, graceful end.
 //! - `content`, `router`, `upstreams`, `ip_networks`: content for requests; `echo`: WebTransport sessions.
@@ -15,6 +16,7 @@ mod access_format;
 mod acme_args;
 pub mod args;
 mod certificates;
+mod client_authorities;
 mod client_certificate;
 pub mod config;
 mod connection_log;
@@ -40,6 +42,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use swiftwater::Server;
+use swiftwater::tls::ClientAuthorities;
 use swiftwater_http::tcp::{Certificates, ConnectionCount, RunningServer};
 use swiftwater_http::web::response_budget::ResponseBudget;
 use tokio::net::TcpListener;
@@ -49,6 +52,7 @@ use tower::Layer as _;
 
 use self::args::{LogLevel, ServeArgs};
 use self::certificates::{Challenges, authority, certificates, identities, maintain};
+use self::client_authorities::authorities;
 use self::config::values::Upstreams;
 use self::config::{Config, effective};
 use self::connection_service::ConnectionService;
@@ -86,7 +90,8 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     let challenges = Challenges::default();
     let authority = authority(&config, &challenges)?;
     let descriptors = Descriptors::obtain(&config, args.config.is_some());
-    let shared = Shared::new(&descriptors, &config);
+    let clients = authorities(&config)?;
+    let shared = Shared::new(&descriptors, &config, clients.clone());
     logging.set_level(config.log.level.map(LogLevel::as_str));
     // Before the server is announced: unhandled signals would end it without draining.
     let mut stops = StopRequests::new()?;
@@ -95,7 +100,8 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     let (live, current) = watch::channel(Live::new(&config, &shared, args.json)?);
     let content = latest(current.clone());
     let mut sockets = InheritedSockets::take();
-    let opened = open(&args, &config, &identities, &certificates, &mut sockets);
+    let asked = (&certificates, clients.as_ref());
+    let opened = open(&args, &config, &identities, asked, &mut sockets);
     let (server, listener) = opened.await?;
     // One budget for HTTP/3 and TCP together.
     let responses = ResponseBudget::new(config.limits.response_memory.get() as usize);
@@ -105,7 +111,7 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
             &config,
             descriptors.connections,
             &responses,
-            (&certificates, &challenges),
+            (&certificates, clients.as_ref(), &challenges),
             listener,
             content,
             live,
@@ -126,7 +132,8 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
         args: &args,
         started: &config,
         live,
-        certificates,
+        certificates: Arc::clone(&certificates),
+        clients: clients.clone(),
         logging,
         shared,
     };
@@ -173,10 +180,13 @@ async fn open(
     args: &ServeArgs,
     config: &Config,
     identities: &[Identity],
-    certificates: &Arc<Certificates>,
+    (certificates, clients): (&Arc<Certificates>, Option<&Arc<ClientAuthorities>>),
     sockets: &mut InheritedSockets,
 ) -> Result<(Server, Option<TcpListener>), Failure> {
     let mut builder = builder(args, config, &identities[0], certificates);
+    if let Some(clients) = clients {
+        builder = builder.client_certificates(Arc::clone(clients) as _);
+    }
     if let Some(secrets) = secrets::kept(config)? {
         builder = builder.secrets(secrets);
     }
@@ -210,7 +220,8 @@ fn check(config: Config, json: bool) -> Result<(), Failure> {
     }
     secrets::check(&config)?;
     let log = config::Log::default();
-    let shared = Shared::new(&Descriptors::obtain(&config, true), &config).for_check();
+    let descriptors = Descriptors::obtain(&config, true);
+    let shared = Shared::new(&descriptors, &config, authorities(&config)?).for_check();
     Live::new(&Config { log, ..config }, &shared, json)?;
     output::line("the configuration can be served")
 }

@@ -43,12 +43,13 @@ Examples:
   swiftwater tunnel serve --tokens tokens.txt --listen 0.0.0.0:443 --cert chain.pem --key key.pem
   swiftwater tunnel serve --tokens tokens.txt --target-port 443 --target-port 8000-8999
   swiftwater tunnel serve --proxy-for-anyone --allow-target 127.0.0.0/8 --target-port 1-65535
+  swiftwater tunnel serve --client-ca users-ca.pem --client-crl revoked.pem --listen 0.0.0.0:443
   swiftwater tunnel serve --tokens tokens.txt --ip-pool 198.18.0.0/16 --ip-pool fd00:77::/64
   swiftwater tunnel serve --config /etc/swiftwater/serve.toml
 
 Each line of the file of tokens is a name and a secret of at least 16 characters; who sends it as
-'Proxy-Authorization: Bearer SECRET' may open tunnels. Addresses that are not public are refused unless
---allow-target names them, whatever name leads to them. On SIGHUP the file is read again.
+'Proxy-Authorization: Bearer SECRET' may open tunnels, and so may who has a certificate of --client-ca. Addresses that are not public are refused unless
+--allow-target names them, whatever name leads to them. On SIGHUP the files are read again.
 
 The proxy is 'serve' with tunnels as its content: everything about certificates, logs, metrics and limits there
 holds here, and a configuration file may have tunnels beside other content (docs/serve.toml).";
@@ -69,6 +70,7 @@ Examples:
   swiftwater tunnel connect proxy.example -L 8443:server.example:443 --token-file token.txt
   swiftwater tunnel connect proxy.example -L tcp:2222:server.example:22 --token-file token.txt
   swiftwater tunnel connect proxy.example --socks 1080 --http 8080 --token-file token.txt
+  swiftwater tunnel connect proxy.example --socks 1080 --cert me.pem --key me.key
   swiftwater tunnel connect 127.0.0.1:4433 -L 5353:127.0.0.1:53 -L 8443:[2001:db8::1]:443 --insecure
   swiftwater tunnel connect proxy.example --tun sw0 --route 10.1.0.0/16 --token-file token.txt
   swiftwater tunnel connect 'https://proxy.example/masque{?target_host,target_port}' -L 8443:server.example:443
@@ -127,6 +129,14 @@ pub struct ConnectArgs {
     /// File whose first line is the token for the proxy, or the name of the user and the token
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+
+    /// Certificate chain, PEM, for a proxy that asks for one
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<PathBuf>,
+
+    /// Private key of the certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
 
     /// Ask the proxy to repair losses on its way to here: it keeps packets of QUIC until they are acknowledged, and
     /// sends lost ones again. Over HTTP/3 only

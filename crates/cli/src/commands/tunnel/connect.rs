@@ -11,7 +11,7 @@ use super::local_end::Asked;
 use super::report::End;
 use crate::commands::get::trust;
 use crate::exit::{Exit, Failure};
-use crate::proxy_connector::{ProxyConnector, read_token};
+use crate::proxy_connector::{ProxyConnector, ProxyTrust, read_identity, read_token};
 use crate::runtime::StopRequests;
 use crate::transport::{CloseReason, hang_up};
 
@@ -26,7 +26,10 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
     let connector = ProxyConnector::new(
         &args.proxy,
         args.http_version,
-        &trust(&args.trust)?,
+        &ProxyTrust {
+            trust: trust(&args.trust)?,
+            identity: read_identity(args.cert.as_deref(), args.key.as_deref())?,
+        },
         args.trust.connect_timeout,
         &args.tuning,
     )?;

@@ -18,12 +18,14 @@ use crate::logging::Logging;
 
 pub(crate) async fn run(args: TunnelArgs, logging: &Logging) -> Result<(), Failure> {
     match args.command {
-        TunnelCommand::Serve(args) => {
+        TunnelCommand::Serve(mut args) => {
+            args.tunnels.only_content = args.config.is_none();
             let tunnels = &args.tunnels;
-            if args.config.is_none() && tunnels.tokens.is_none() && !tunnels.proxy_for_anyone {
+            let is_for_some = tunnels.tokens.is_some() || args.client_ca.is_some();
+            if args.config.is_none() && !is_for_some && !tunnels.proxy_for_anyone {
                 return Err(Failure::new(
                     Exit::Usage,
-                    "who may use the proxy? Give --tokens FILE, or --proxy-for-anyone on a closed network",
+                    "who may use the proxy? Give --tokens FILE, --client-ca FILE, or --proxy-for-anyone on a closed network",
                 ));
             }
             serve::run(*args, logging).await

@@ -31,7 +31,8 @@ impl Connection {
         self.send_datagram_parts(quic, id, [&[], payload], options)
     }
 
-    /// The same for a payload in two parts, such as an extension's header and what follows it.
+    /// The same for a payload in two parts, such as an extension's header and what follows it. Datagrams of different
+    /// requests take turns: the group of `options` has no meaning here.
     pub fn send_datagram_parts(
         &mut self,
         quic: &mut quic::Connection,
@@ -47,6 +48,7 @@ impl Connection {
         if request.sending.is_complete() {
             return Err(DatagramError::Closed);
         }
+        options.group = id.get();
         options.key = options.key.map(|key| self.datagram_keys.insert(id, key));
         let prefix = datagram::Prefix::of(id);
         let sent = quic.send_datagram_parts(&[prefix.as_slice(), head, rest], options);

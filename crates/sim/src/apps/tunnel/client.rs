@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use rand_core::Rng;
 use swiftwater_quic::{ClientConfig, ConnectionHandle, Event, StreamEvent};
 use swiftwater_units::{Dir, Instant};
 
@@ -79,6 +80,12 @@ impl TunnelClient {
         }
     }
 
+    /// Whether another report is lost.
+    fn is_report_lost(&self, host: &mut HostContext<'_>) -> bool {
+        let share = self.config.report_loss;
+        share > 0.0 && f64::from(host.rng().next_u32()) < share * (f64::from(u32::MAX) + 1.0)
+    }
+
     fn on_datagrams(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle) {
         while let Some(datagram) = host
             .connection(handle)
@@ -91,6 +98,7 @@ impl TunnelClient {
                         self.deliver(host, payload, DatagramNote::Tag(number));
                     }
                 }
+                Some((wire::REPORT, _)) if self.is_report_lost(host) => {}
                 Some((wire::REPORT, report)) => self.deliver(host, report, DatagramNote::Report),
                 _ => {}
             }

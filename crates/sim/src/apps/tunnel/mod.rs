@@ -33,7 +33,7 @@ pub enum Carriage {
 }
 
 /// Settings of a tunnel, those of both ends.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TunnelConfig {
     /// What carries UDP payloads.
     pub carriage: Carriage,
@@ -41,4 +41,6 @@ pub struct TunnelConfig {
     pub repair: Option<RepairLimits>,
     /// The proxy reports, and the client passes the reports on; only with `repair`.
     pub reports: bool,
+    /// Share of the reports that are lost on the way to the client beside those that the network loses, 0 to 1.
+    pub report_loss: f64,
 }

@@ -29,7 +29,7 @@ impl TunnelProxy {
     ) -> Result<Response<Body>, Refusal> {
         let shared = &self.shared;
         let Attachment { exchange, policy } = attachment;
-        let user = shared.config.access.check(&head.headers)?;
+        let user = shared.config.access.check(head)?;
         let targets = self.scope_addresses(&scope).await?;
         let rules = PacketRules::new(policy.clone(), targets, scope.protocol);
         if rules.routes().as_slice().is_empty() {

@@ -20,7 +20,8 @@ pub fn effective(args: &ServeArgs) -> Result<Config, Failure> {
     if let Some(problem) = acme.and_then(|acme| acme.get_ref().problem(&config)) {
         return Err(Failure::new(Exit::Usage, format_args!("ACME: {problem}")));
     }
-    if let Some(problem) = config.transport.tecc_problem() {
+    let problem = config.client_problem();
+    if let Some(problem) = problem.or_else(|| config.transport.tecc_problem()) {
         return Err(Failure::new(Exit::Usage, problem));
     }
     let routes = config.sites.iter().flat_map(|site| &site.get_ref().routes);
@@ -73,6 +74,12 @@ fn apply(config: &mut Config, args: &ServeArgs) {
         config.acme = Some(Spanned::new(0..0, acme));
     }
     set(&mut config.tls.min_version, args.min_tls);
+    if args.client_ca.is_some() {
+        config.tls.client_ca.clone_from(&args.client_ca);
+    }
+    if args.client_crl.is_some() {
+        config.tls.client_crl.clone_from(&args.client_crl);
+    }
     apply_limits(config, args);
     let log = &mut config.log;
     if args.access_log.is_some() {
@@ -162,10 +169,11 @@ fn apply_transport(config: &mut Config, args: &ServeArgs) {
 
 /// The one site that flags can define.
 fn site(args: &ServeArgs) -> Option<Site> {
-    let tunnels = args.tunnels.tunnels();
+    let tunnels = args.tunnels.tunnels(args.client_ca.is_some());
     if args.directory.is_none() && args.upstream.is_none() && tunnels.is_none() {
         return None;
     }
+    let client_certificate = args.client_ca.is_some() && tunnels.is_none();
     let route = Route {
         path: RoutePath::root(),
         directory: args.directory.clone(),
@@ -198,6 +206,7 @@ fn site(args: &ServeArgs) -> Option<Site> {
     };
     Some(Site {
         hosts: Vec::new(),
+        client_certificate,
         headers: Fields::default(),
         routes: vec![Spanned::new(0..0, route)],
     })

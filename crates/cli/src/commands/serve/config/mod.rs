@@ -132,6 +132,12 @@ pub struct Tls {
     /// Further names of the development certificate.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
+    /// File of authorities, PEM: clients are asked for a certificate of one of them. Default: they are not asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_ca: Option<PathBuf>,
+    /// File of the revocation lists of these authorities, PEM. Default: none, nothing is revoked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_crl: Option<PathBuf>,
     /// Directory of the development certificate and of the per-address secrets. Default: the state directory of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state_dir: Option<PathBuf>,
@@ -142,6 +148,8 @@ impl Default for Tls {
         Self {
             min_version: TlsVersion::Tls12,
             names: Vec::new(),
+            client_ca: None,
+            client_crl: None,
             state_dir: None,
         }
     }
@@ -337,6 +345,9 @@ pub struct Site {
     /// Host names; none means all hosts of no other site.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostPattern>,
+    /// Whether clients need a certificate. Default: no.
+    #[serde(skip_serializing_if = "is_false")]
+    pub client_certificate: bool,
     /// Fields of all responses; an empty value removes a field.
     #[serde(skip_serializing_if = "Fields::is_empty")]
     pub headers: Fields,
@@ -454,6 +465,26 @@ pub struct Route {
 )]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+impl Config {
+    /// What is missing for the certificates of clients, if anything is.
+    pub(super) fn client_problem(&self) -> Option<&'static str> {
+        if self.tls.client_ca.is_some() {
+            return None;
+        }
+        let mut sites = self.sites.iter().map(Spanned::get_ref);
+        let mut routes = sites.clone().flat_map(|site| &site.routes);
+        let by_certificate = |tunnels: &Tunnels| tunnels.certificates;
+        if self.tls.client_crl.is_some() {
+            return Some("client_crl needs a client_ca");
+        }
+        if sites.any(|site| site.client_certificate) {
+            return Some("client_certificate = true needs client_ca in [tls]");
+        }
+        let is_needed = routes.any(|it| it.get_ref().tunnels.as_ref().is_some_and(by_certificate));
+        is_needed.then_some("certificates = true of tunnels needs client_ca in [tls]")
+    }
 }
 
 impl Transport {

@@ -104,6 +104,13 @@ fn check(config: &Config) -> Result<(), Fault> {
     {
         return Err(Fault::at(tecc, problem));
     }
+    if let Some(problem) = config.client_problem() {
+        let span = config.sites.first().map(Spanned::span);
+        return Err(Fault {
+            span: span.unwrap_or_default(),
+            expected: problem.to_owned(),
+        });
+    }
     let mut hosts = BTreeSet::new();
     let mut has_default = false;
     for site in &config.sites {
@@ -244,6 +251,8 @@ fn resolve(config: &mut Config, directory: &Path) {
     let access = log.access.as_mut().filter(is_file);
     let single = [
         tls.state_dir.as_mut(),
+        tls.client_ca.as_mut(),
+        tls.client_crl.as_mut(),
         access,
         transport.qlog.as_mut(),
         transport.secrets.as_mut(),

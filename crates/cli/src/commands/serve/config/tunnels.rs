@@ -8,11 +8,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use swiftwater::tls::ClientAuthorities;
 use swiftwater::units::Bandwidth;
 use swiftwater::units::text::parse_rate;
 use swiftwater_tunnel::policy::{Ports, Prefix, TargetPolicy};
 use swiftwater_tunnel::proxy::{
-    Access, Limits, ProxyConfig, Token, UserLimit, interface_addresses,
+    Access, Limits, Origin, OriginError, ProxyConfig, Token, UserLimit, interface_addresses,
 };
 use swiftwater_tunnel::tecc::RepairLimits;
 
@@ -34,8 +35,14 @@ pub struct Tunnels {
     /// File of the users' tokens, a line `NAME TOKEN` for each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<PathBuf>,
+    /// Whether clients with a certificate may use it ([`Tls::client_ca`](super::Tls::client_ca)), with tokens or without.
+    /// Default: no.
+    pub certificates: bool,
     /// Whether whoever reaches the server may use it. Default: no.
     pub anyone: bool,
+    /// Pages of the web that may use it. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow_origins: Vec<PageOrigin>,
     /// Ports that may be reached. Default: 443.
     pub ports: Vec<PortRange>,
     /// Addresses that may be reached although they are not public.
@@ -74,7 +81,9 @@ impl Default for Tunnels {
         let limits = Limits::default();
         Self {
             tokens: None,
+            certificates: false,
             anyone: false,
+            allow_origins: Vec::new(),
             ports: vec![PortRange(443..=443)],
             allow: Vec::new(),
             deny: Vec::new(),
@@ -94,10 +103,15 @@ impl Default for Tunnels {
 impl Tunnels {
     /// What is wrong, if something is.
     pub(super) fn problem(&self) -> Option<String> {
-        match (&self.tokens, self.anyone) {
-            (None, false) => return Some("a proxy needs tokens, or anyone = true".to_owned()),
-            (Some(_), true) => {
-                return Some("tokens and anyone = true exclude each other".to_owned());
+        let is_for_some = self.tokens.is_some() || self.certificates;
+        match (is_for_some, self.anyone) {
+            (false, false) => {
+                let text = "a proxy needs tokens, certificates = true, or anyone = true";
+                return Some(text.to_owned());
+            }
+            (true, true) => {
+                let text = "anyone = true excludes tokens and certificates";
+                return Some(text.to_owned());
             }
             _ => {}
         }
@@ -124,14 +138,26 @@ impl Tunnels {
         self.tun.as_deref().unwrap_or(DEVICE)
     }
 
-    /// The configuration of the proxy, with the tokens as they are in the file now.
-    pub(in crate::commands::serve) fn proxy(&self) -> Result<ProxyConfig, Failure> {
-        let access = match &self.tokens {
-            Some(file) => Access::Tokens(tokens(file)?),
-            None => Access::Anyone,
+    /// The configuration of the proxy, with the tokens as they are in the file now; `clients` checks the certificates of
+    /// users.
+    pub(in crate::commands::serve) fn proxy(
+        &self,
+        clients: Option<&Arc<ClientAuthorities>>,
+    ) -> Result<ProxyConfig, Failure> {
+        let tokens = self.tokens.as_deref().map(tokens).transpose()?;
+        let access = match (clients.filter(|_| self.certificates), tokens) {
+            (Some(authorities), tokens) => Access::Certificates {
+                authorities: Arc::clone(authorities) as _,
+                tokens: tokens.unwrap_or_default(),
+            },
+            (None, Some(tokens)) => Access::Tokens(tokens),
+            (None, None) if self.anyone => Access::Anyone,
+            // Certificates that the server asks for only after a restart.
+            (None, None) => Access::Tokens(Arc::default()),
         };
         let prefixes = |prefixes: &[AddressPrefix]| prefixes.iter().map(|it| it.0).collect();
         Ok(ProxyConfig {
+            allowed_origins: self.allow_origins.iter().map(|it| it.0.clone()).collect(),
             policy: TargetPolicy {
                 ports: Ports::new(self.ports.iter().map(|range| range.0.clone())),
                 allowed: prefixes(&self.allow),
@@ -217,6 +243,34 @@ impl Serialize for UserBandwidth {
 }
 
 impl<'de> Deserialize<'de> for UserBandwidth {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The origin of pages of the web, `https://app.example`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PageOrigin(Origin);
+
+impl FromStr for PageOrigin {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let origin = text.parse();
+        origin
+            .map(Self)
+            .map_err(|error: OriginError| error.to_string())
+    }
+}
+
+impl Serialize for PageOrigin {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for PageOrigin {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(D::Error::custom)
