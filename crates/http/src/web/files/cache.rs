@@ -16,7 +16,7 @@ use super::representation::Representation;
 use super::version::Version;
 
 /// Bytes that an entry takes besides path and content: fields, keys, the cache's own.
-const OVERHEAD: u64 = 1536;
+const OVERHEAD: u64 = 2048;
 
 /// Parts of a cache with locks of their own; each takes an equal part of the memory.
 const SHARDS: usize = 16;
