@@ -26,7 +26,7 @@ async fn measure(client: &HttpClient, world: &World) -> Snapshot {
 fn is_known(snapshot: &Snapshot) -> bool {
     // The kernel counts whole microseconds, and without the system calls around the handshake.
     let rtt = snapshot.rtt.unwrap();
-    let is_of_kernel = rtt.subsec_nanos() % 1000 == 0 && snapshot.connect != Some(rtt);
+    let is_of_kernel = rtt.subsec_nanos().is_multiple_of(1000) && snapshot.connect != Some(rtt);
     let share = snapshot.out_of_order;
     assert_eq!(snapshot.retransmitted, None);
     assert!(rtt > Duration::ZERO);

@@ -164,9 +164,9 @@ impl Outgoing<'_> {
 
     async fn send_tcp(&self, link: TcpLink) -> Result<Answer, Failure> {
         let TcpLink { rtt, addresses, .. } = link;
-        let statistics = self.tcp_statistics.zip(addresses);
+        let statistics = self.tcp_statistics.zip(addresses.as_ref());
         let share = statistics.and_then(|(source, addresses)| TcpShare::begin(source, addresses));
-        let share = share.map(ConnectionShare::Tcp);
+        let share = share.map(|share| ConnectionShare::Tcp(Box::new(share)));
         let (response, protocol, release) = match link.sender {
             TcpSender::Http1(sender) => {
                 let (response, sender) = self.send_http1(sender).await?;

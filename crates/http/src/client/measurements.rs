@@ -202,7 +202,7 @@ impl Drop for Recorder {
 /// Counters of a connection at the start of a request.
 pub(super) enum ConnectionShare {
     Quic(QuicShare),
-    Tcp(TcpShare),
+    Tcp(Box<TcpShare>),
 }
 
 impl ConnectionShare {
@@ -231,7 +231,11 @@ impl ConnectionShare {
                     rtt: tcp.smoothed_rtt,
                     retransmitted: None,
                     out_of_order: tcp.out_of_order_share(),
-                    bytes: Some(tcp.sent_bytes()),
+                    // A segment ahead of a gap stands for a retransmission.
+                    bytes: Some(SentBytes {
+                        sent: tcp.bytes,
+                        retransmitted: tcp.out_of_order_bytes(),
+                    }),
                 })
                 .unwrap_or_default(),
         }

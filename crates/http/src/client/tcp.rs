@@ -33,7 +33,7 @@ pub(super) struct TcpLink {
     /// Round-trip time measured by its handshake; `None` behind a proxy.
     pub(super) rtt: Option<Duration>,
     /// `None` behind a proxy, and if the system does not say.
-    pub(super) addresses: Option<TcpAddresses>,
+    pub(super) addresses: Option<Arc<TcpAddresses>>,
 }
 
 impl TcpLink {
@@ -50,7 +50,7 @@ impl TcpLink {
             TcpSender::Http2(sender) if !sender.is_closed() => Some(Self {
                 sender: TcpSender::Http2(sender.clone()),
                 rtt: self.rtt,
-                addresses: self.addresses,
+                addresses: self.addresses.clone(),
             }),
             _ => None,
         }
@@ -106,11 +106,12 @@ pub(super) async fn open(plan: TcpPlan, address: SocketAddr) -> Result<TcpOpened
     })
 }
 
-fn addresses(stream: &TcpStream) -> Option<TcpAddresses> {
-    Some(TcpAddresses {
+fn addresses(stream: &TcpStream) -> Option<Arc<TcpAddresses>> {
+    let addresses = TcpAddresses {
         local: stream.local_addr().ok()?,
         remote: stream.peer_addr().ok()?,
-    })
+    };
+    Some(Arc::new(addresses))
 }
 
 async fn limited<T>(

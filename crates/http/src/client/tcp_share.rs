@@ -1,19 +1,16 @@
 //! What a TCP connection received during one request, by the kernel's count.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use swiftwater_net::{TcpInspector, TcpStatistics};
-
-use super::measurements::SentBytes;
-use super::state::lock;
 
 #[cfg(test)]
 mod tests;
 
 /// The addresses of a connection's socket.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct TcpAddresses {
     pub(super) local: SocketAddr,
     pub(super) remote: SocketAddr,
@@ -32,8 +29,8 @@ enum Inspector {
 }
 
 impl TcpStatisticsSource {
-    fn read(&self, addresses: TcpAddresses) -> Option<TcpStatistics> {
-        let mut inspector = lock(&self.0);
+    fn read(&self, addresses: &TcpAddresses) -> Option<TcpStatistics> {
+        let mut inspector = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*inspector, Inspector::Unopened) {
             *inspector = TcpInspector::open().map_or_else(
                 |error| {
@@ -57,7 +54,7 @@ impl TcpStatisticsSource {
 /// Statistics of a TCP connection at the start of a request.
 pub(super) struct TcpShare {
     source: Arc<TcpStatisticsSource>,
-    addresses: TcpAddresses,
+    addresses: Arc<TcpAddresses>,
     before: TcpStatistics,
 }
 
@@ -65,19 +62,19 @@ impl TcpShare {
     /// `None` if the kernel does not know the connection.
     pub(super) fn begin(
         source: &Arc<TcpStatisticsSource>,
-        addresses: TcpAddresses,
+        addresses: &Arc<TcpAddresses>,
     ) -> Option<Self> {
         let before = source.read(addresses)?;
         Some(Self {
             source: Arc::clone(source),
-            addresses,
+            addresses: Arc::clone(addresses),
             before,
         })
     }
 
     /// What came since the start; `None` if the connection is closed.
     pub(super) fn measure(&self) -> Option<TcpReceived> {
-        let now = self.source.read(self.addresses)?;
+        let now = self.source.read(&self.addresses)?;
         Some(TcpReceived::between(&self.before, &now))
     }
 }
@@ -87,7 +84,8 @@ impl TcpShare {
 pub(super) struct TcpReceived {
     /// At the end.
     pub(super) smoothed_rtt: Option<Duration>,
-    bytes: u64,
+    /// Bytes of data, in order.
+    pub(super) bytes: u64,
     segments: u32,
     out_of_order: u32,
 }
@@ -110,13 +108,9 @@ impl TcpReceived {
         (self.segments > 0).then(|| share.min(1.0))
     }
 
-    /// An estimate of what the server sent: segments times their mean size. One that came ahead of a gap
-    /// stands for a retransmission.
-    pub(super) fn sent_bytes(&self) -> SentBytes {
+    /// Out-of-order segments times the mean size of all.
+    pub(super) fn out_of_order_bytes(&self) -> u64 {
         let share = self.out_of_order_share().unwrap_or_default();
-        SentBytes {
-            sent: self.bytes,
-            retransmitted: (self.bytes as f64 * share).round() as u64,
-        }
+        (self.bytes as f64 * share).round() as u64
     }
 }
