@@ -54,6 +54,8 @@ fn each_protocol_brings_the_files_and_says_why() {
         for row in each {
             assert_eq!(row["protocol"], protocol, "{row}");
             assert!(row["why"].as_str().unwrap().contains(why), "{row}");
+            let is_counted = protocol != "h3" && cfg!(target_os = "linux");
+            assert_eq!(row["out_of_order"].is_number(), is_counted, "{row}");
         }
         assert_eq!(
             (&total["files"], &total["bytes"]),
@@ -91,6 +93,7 @@ fn json_has_times_in_order() {
             "further_tries",
             "goodput_bps",
             "led_to",
+            "out_of_order",
             "paths",
             "protocol",
             "retransmitted",

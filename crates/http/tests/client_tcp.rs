@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use swiftwater_http::client::{AttemptCause, Error, HttpClient, Policy, Protocol, Proxies, Why};
+use swiftwater_http::client::{
+    AttemptCause, Error, HttpClient, Measurements, Policy, Protocol, Proxies, Why,
+};
 use swiftwater_http::tcp::{ALPN_HTTP2, Certificates, server_config};
 use swiftwater_http::web::body::Body;
 use swiftwater_tls::DevCertificate;
@@ -220,6 +222,7 @@ async fn a_proxy_makes_a_tunnel_and_keeps_quic_away() {
             .client()
             .resolver(names.clone())
             .assume_http3(true)
+            .tcp_statistics(true)
             .proxies(proxy.proxies("user:secret@"))
             .build()
             .unwrap();
@@ -227,7 +230,11 @@ async fn a_proxy_makes_a_tunnel_and_keeps_quic_away() {
             let response = client.send(world.post("/", "through")).await.unwrap();
             assert_eq!(chosen(&response).protocol, Protocol::Http2);
             assert_eq!(chosen(&response).why, Why::Proxy);
+            let measurements = response.extensions().get::<Measurements>().unwrap().clone();
             assert_eq!(read(response).await, "through");
+            // The connection is the one to the proxy.
+            let measured = measurements.ended().await;
+            assert_eq!((measured.rtt, measured.out_of_order), (None, None));
         }
         let line = format!("CONNECT {NAME}:{} HTTP/1.1", world.port);
         assert_eq!(*proxy.asked.lock().unwrap(), [line]);

@@ -26,6 +26,8 @@ mod client_protocols;
 mod client_requests;
 mod client_selection;
 mod client_tcp;
+#[cfg(target_os = "linux")]
+mod client_tcp_statistics;
 mod h3_codecs;
 mod h3_exchange;
 mod h3_features;

@@ -8,6 +8,7 @@
 //!   connection directly, under its lock, and notify the worker afterwards; data are copied once.
 //! - [`Application`]: a protocol that runs on a connection inside its worker.
 //! - [`TraceFactory`]: observations of connections, for `tracing`.
+//! - [`TcpInspector`]: what Linux knows of a TCP connection, to compare it with QUIC.
 //! - [`relay`]: puts any UDP program behind an emulated link; with the feature `tun`, on Linux, whatever
 //!   takes IP packets.
 //!
@@ -55,6 +56,7 @@ mod send_stream;
 mod socket;
 mod socket_list;
 
+mod tcp_statistics;
 mod timers;
 mod trace;
 mod worker;
@@ -77,4 +79,5 @@ pub use path_events::{PathEvent, PathEvents};
 pub use recv_stream::RecvStream;
 pub use send_stream::SendStream;
 pub use swiftwater_quic as quic;
+pub use tcp_statistics::{TcpInspector, TcpStatistics};
 pub use trace::TraceFactory;

@@ -23,6 +23,8 @@ mod multipath;
 mod overdue_timers;
 mod relay;
 mod streams;
+#[cfg(target_os = "linux")]
+mod tcp_statistics;
 mod tun;
 mod worker_order;
 mod workers;

@@ -7,7 +7,7 @@ use http::{StatusCode, request};
 
 use super::error::Error;
 use super::exchange::{Answer, Failure, Outgoing};
-use super::measurements::{Measurements, QuicShare};
+use super::measurements::{ConnectionShare, Measurements};
 use super::origin::Origin;
 use super::policy::Way;
 use super::protocol_choice::Chosen;
@@ -91,6 +91,7 @@ impl State {
             upload: job.upload,
             origin: job.origin,
             pool: &self.tcp_pool,
+            tcp_statistics: self.tcp_statistics.as_ref(),
             limit: self.timeouts.head,
         }
     }
@@ -152,7 +153,10 @@ impl State {
             let now = tokio::time::Instant::now();
             lock(&self.alternatives).update(origin, answer.response.headers(), now);
         }
-        let settings = answer.quic.as_ref().and_then(QuicShare::peer_settings);
+        let settings = answer
+            .share
+            .as_ref()
+            .and_then(ConnectionShare::peer_settings);
         if let Some(settings) = settings {
             self.remember_settings(origin, settings);
         }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::body::{Release, Source};
 use super::error::Error;
-use super::measurements::QuicShare;
+use super::measurements::{ConnectionShare, QuicShare};
 use super::origin::Origin;
 use super::pool::Pool;
 use super::protocol_choice::Protocol;
@@ -22,6 +22,7 @@ use super::quic::{EarlyResponse, Http3Link};
 use super::request_content::RequestContent;
 use super::retry::Fate;
 use super::tcp::{TcpLink, TcpSender};
+use super::tcp_share::{TcpShare, TcpStatisticsSource};
 use super::timeouts::Phase;
 use crate::h3::RequestError;
 use crate::udp::ClientError;
@@ -47,7 +48,8 @@ impl Link {
 pub(super) struct Answer {
     pub(super) response: Response<Source>,
     pub(super) protocol: Protocol,
-    pub(super) quic: Option<QuicShare>,
+    pub(super) share: Option<ConnectionShare>,
+    /// Over TCP that of the connection's handshake, if it was measured.
     pub(super) rtt: Option<Duration>,
     pub(super) release: Option<Release>,
     /// It answers a request sent as early data.
@@ -106,6 +108,8 @@ pub(super) struct Outgoing<'a> {
     pub(super) upload: &'a RequestContent,
     pub(super) origin: &'a Origin,
     pub(super) pool: &'a Arc<Pool>,
+    /// Present if the kernel is asked about TCP connections.
+    pub(super) tcp_statistics: Option<&'a Arc<TcpStatisticsSource>>,
     /// Time limit for the response's head.
     pub(super) limit: Duration,
 }
@@ -150,7 +154,7 @@ impl Outgoing<'_> {
         Ok(Answer {
             response: response.map(Source::Http3),
             protocol: Protocol::Http3,
-            quic: Some(quic),
+            share: Some(ConnectionShare::Quic(quic)),
             rtt: None,
             release: None,
             early: is_early,
@@ -159,7 +163,10 @@ impl Outgoing<'_> {
     }
 
     async fn send_tcp(&self, link: TcpLink) -> Result<Answer, Failure> {
-        let rtt = link.rtt;
+        let TcpLink { rtt, addresses, .. } = link;
+        let statistics = self.tcp_statistics.zip(addresses.as_ref());
+        let share = statistics.and_then(|(source, addresses)| TcpShare::begin(source, addresses));
+        let share = share.map(|share| ConnectionShare::Tcp(Box::new(share)));
         let (response, protocol, release) = match link.sender {
             TcpSender::Http1(sender) => {
                 let (response, sender) = self.send_http1(sender).await?;
@@ -170,6 +177,7 @@ impl Outgoing<'_> {
                     link: Some(TcpLink {
                         sender: TcpSender::Http1(sender),
                         rtt,
+                        addresses,
                     }),
                 };
                 (response, Protocol::Http1, Some(release))
@@ -182,7 +190,7 @@ impl Outgoing<'_> {
         Ok(Answer {
             response: response.map(Source::Tcp),
             protocol,
-            quic: None,
+            share,
             rtt,
             release,
             early: false,

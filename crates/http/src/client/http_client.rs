@@ -124,7 +124,7 @@ impl HttpClient {
             snapshot.sent = Some(sent);
             snapshot.rtt = answer.rtt;
         });
-        let recorder = Recorder::new(measurements.clone(), answer.quic, on_end);
+        let recorder = Recorder::new(measurements.clone(), answer.share, on_end);
         let (mut head, source) = answer.response.into_parts();
         head.extensions.insert(chosen);
         head.extensions.insert(measurements.clone());

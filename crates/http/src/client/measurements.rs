@@ -7,6 +7,9 @@ use swiftwater_net::quic::Connection;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+#[cfg(doc)]
+use super::builder::Builder;
+use super::tcp_share::TcpShare;
 use crate::h3;
 use crate::udp::SendRequest;
 
@@ -41,12 +44,19 @@ pub struct Snapshot {
     pub completion: Option<Duration>,
     /// Bytes of content received.
     pub received: u64,
-    /// Round-trip time: QUIC's `smoothed_rtt` at the end; with TCP that of the connection's
-    /// handshake. `None` if it was not measured, as behind a proxy.
+    /// Round-trip time: `smoothed_rtt` at the end, by QUIC or, with [`Builder::tcp_statistics`], by the
+    /// kernel's TCP; else, until the end, and if the TCP connection is closed by then, that of TCP's handshake.
+    /// `None` if it was not measured, as behind a proxy.
     pub rtt: Option<Duration>,
     /// Share of retransmitted bytes among the stream bytes that this end sent on the connection during
     /// the request, 0 to 1. `None` with TCP, and if nothing was sent.
     pub retransmitted: Option<f64>,
+    /// Share of segments that came ahead of a gap among the segments with data that the TCP connection
+    /// received during the request, 0 to 1: the receiver's estimate of the downlink's loss. It is too high where
+    /// several segments came between a loss and its repair, as each of them counts, and where the network
+    /// reorders; a loss behind which nothing came is not in it. `None` with QUIC, without
+    /// [`Builder::tcp_statistics`], if nothing came, and if the connection is closed at the end.
+    pub out_of_order: Option<f64>,
     /// Outcome; `None` while the response is incomplete.
     pub end: Option<End>,
 }
@@ -114,20 +124,21 @@ impl Measurements {
     }
 }
 
-/// Stream bytes that this end sent on a connection during a request.
+/// Bytes that were sent on a connection during a request: over QUIC the stream bytes of this end, over TCP an
+/// estimate of the server's.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StreamBytes {
+pub(super) struct SentBytes {
     pub(super) sent: u64,
     pub(super) retransmitted: u64,
 }
 
 /// Called once with the final measurements of a request.
-pub(super) type OnEnd = Box<dyn FnOnce(Snapshot, Option<StreamBytes>) + Send + Sync>;
+pub(super) type OnEnd = Box<dyn FnOnce(Snapshot, Option<SentBytes>) + Send + Sync>;
 
 /// Body wrapper that updates [`Measurements`] as content is read.
 pub(super) struct Recorder {
     measurements: Measurements,
-    quic: Option<QuicShare>,
+    share: Option<ConnectionShare>,
     on_end: Option<OnEnd>,
     received: u64,
     over: bool,
@@ -136,12 +147,12 @@ pub(super) struct Recorder {
 impl Recorder {
     pub(super) fn new(
         measurements: Measurements,
-        quic: Option<QuicShare>,
+        share: Option<ConnectionShare>,
         on_end: Option<OnEnd>,
     ) -> Self {
         Self {
             measurements,
-            quic,
+            share,
             on_end,
             received: 0,
             over: false,
@@ -159,23 +170,24 @@ impl Recorder {
         }
         let elapsed = self.measurements.begun.elapsed();
         let received = self.received;
-        let quic = self.quic.take().map(|quic| quic.measure());
+        // It asks the kernel: not within the lock of the measurements.
+        let measured = self.share.take().map(|share| share.measure());
+        let measured = measured.unwrap_or_default();
         self.measurements.note(|snapshot| {
             snapshot.completion = Some(elapsed);
             snapshot.received = received;
+            snapshot.rtt = measured.rtt.or(snapshot.rtt);
+            snapshot.retransmitted = measured.retransmitted;
+            snapshot.out_of_order = measured.out_of_order;
             snapshot.end = Some(end);
-            if let Some((rtt, bytes)) = quic {
-                snapshot.rtt = rtt;
-                snapshot.retransmitted = bytes.share();
-            }
         });
         if let Some(on_end) = self.on_end.take() {
-            on_end(self.measurements.snapshot(), quic.map(|(_, bytes)| bytes));
+            on_end(self.measurements.snapshot(), measured.bytes);
         }
     }
 }
 
-impl StreamBytes {
+impl SentBytes {
     fn share(self) -> Option<f64> {
         (self.sent > 0).then(|| self.retransmitted as f64 / self.sent as f64)
     }
@@ -185,6 +197,58 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         self.end(End::Abandoned);
     }
+}
+
+/// Counters of a connection at the start of a request.
+pub(super) enum ConnectionShare {
+    Quic(QuicShare),
+    Tcp(Box<TcpShare>),
+}
+
+impl ConnectionShare {
+    /// The server's settings, if they were received.
+    pub(super) fn peer_settings(&self) -> Option<h3::Settings> {
+        match self {
+            Self::Quic(quic) => quic.sender.peer_settings(),
+            Self::Tcp(_) => None,
+        }
+    }
+
+    fn measure(&self) -> ConnectionMeasurements {
+        match self {
+            Self::Quic(quic) => {
+                let (rtt, bytes) = quic.measure();
+                ConnectionMeasurements {
+                    rtt,
+                    retransmitted: bytes.share(),
+                    out_of_order: None,
+                    bytes: Some(bytes),
+                }
+            }
+            Self::Tcp(tcp) => tcp
+                .measure()
+                .map(|tcp| ConnectionMeasurements {
+                    rtt: tcp.smoothed_rtt,
+                    retransmitted: None,
+                    out_of_order: tcp.out_of_order_share(),
+                    // A segment ahead of a gap stands for a retransmission.
+                    bytes: Some(SentBytes {
+                        sent: tcp.bytes,
+                        retransmitted: tcp.out_of_order_bytes(),
+                    }),
+                })
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// Measurements of a connection, of the time of a request; those of [`Snapshot`] and the bytes.
+#[derive(Default)]
+struct ConnectionMeasurements {
+    rtt: Option<Duration>,
+    retransmitted: Option<f64>,
+    out_of_order: Option<f64>,
+    bytes: Option<SentBytes>,
 }
 
 /// Counters of a QUIC connection at the start of a request.
@@ -213,15 +277,10 @@ impl QuicShare {
         }
     }
 
-    /// The server's settings, if they were received.
-    pub(super) fn peer_settings(&self) -> Option<h3::Settings> {
-        self.sender.peer_settings()
-    }
-
-    fn measure(&self) -> (Option<Duration>, StreamBytes) {
+    fn measure(&self) -> (Option<Duration>, SentBytes) {
         self.sender.connection().inspect(|quic| {
             let (sent, again) = quic.stream_bytes_sent();
-            let bytes = StreamBytes {
+            let bytes = SentBytes {
                 sent: sent.get().saturating_sub(self.sent),
                 retransmitted: again.get().saturating_sub(self.again),
             };

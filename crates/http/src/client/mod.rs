@@ -43,6 +43,7 @@ mod selection;
 mod stagger;
 mod state;
 mod tcp;
+mod tcp_share;
 mod timeouts;
 mod udp_probe;
 

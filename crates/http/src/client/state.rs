@@ -25,6 +25,7 @@ use super::resolver::{Resolved, Resolver};
 use super::route::Route;
 use super::stagger::Stagger;
 use super::tcp::TcpPlan;
+use super::tcp_share::TcpStatisticsSource;
 use super::timeouts::Timeouts;
 use crate::h3;
 use crate::web::body::Body;
@@ -49,6 +50,8 @@ pub(super) struct State {
     pub(super) pool: Arc<Pool>,
     /// Connections over TCP.
     pub(super) tcp_pool: Arc<Pool>,
+    /// Present if the kernel is asked about connections over TCP.
+    pub(super) tcp_statistics: Option<Arc<TcpStatisticsSource>>,
     pub(super) gates: ConnectLocks,
     pub(super) alternatives: Arc<Mutex<AltSvcCache>>,
     pub(super) broken: Arc<Mutex<QuicFailures>>,
@@ -97,6 +100,7 @@ impl State {
             http3: self.http3,
             tcp_pool: Arc::clone(if own_tcp { &pool } else { &self.tcp_pool }),
             pool,
+            tcp_statistics: self.tcp_statistics.clone(),
             gates: ConnectLocks::default(),
             alternatives: Arc::clone(&self.alternatives),
             broken: Arc::clone(&self.broken),

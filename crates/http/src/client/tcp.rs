@@ -16,6 +16,7 @@ use tokio_rustls::TlsConnector;
 use super::error::AttemptCause;
 use super::origin::Origin;
 use super::proxy::{self, Proxy};
+use super::tcp_share::TcpAddresses;
 use super::timeouts::{Phase, Timeouts};
 use crate::tcp::ALPN_HTTP2;
 use crate::web::body::Body;
@@ -31,6 +32,8 @@ pub(super) struct TcpLink {
     pub(super) sender: TcpSender,
     /// Round-trip time measured by its handshake; `None` behind a proxy.
     pub(super) rtt: Option<Duration>,
+    /// `None` behind a proxy, and if the system does not say.
+    pub(super) addresses: Option<Arc<TcpAddresses>>,
 }
 
 impl TcpLink {
@@ -47,6 +50,7 @@ impl TcpLink {
             TcpSender::Http2(sender) if !sender.is_closed() => Some(Self {
                 sender: TcpSender::Http2(sender.clone()),
                 rtt: self.rtt,
+                addresses: self.addresses.clone(),
             }),
             _ => None,
         }
@@ -85,14 +89,29 @@ pub(super) async fn open(plan: TcpPlan, address: SocketAddr) -> Result<TcpOpened
     let connect = begun.elapsed();
     stream.set_nodelay(true)?;
     let limit = plan.timeouts.handshake;
-    let rtt = plan.proxy.is_none().then_some(connect);
+    let (rtt, addresses) = match plan.proxy {
+        None => (Some(connect), addresses(&stream)),
+        Some(_) => (None, None),
+    };
     let secure = plan.tls.is_some();
     let sender = limited(limit, Phase::Handshake, handshake(plan, stream)).await?;
     Ok(TcpOpened {
-        link: TcpLink { sender, rtt },
+        link: TcpLink {
+            sender,
+            rtt,
+            addresses,
+        },
         connect,
         handshake: secure.then(|| begun.elapsed().saturating_sub(connect)),
     })
+}
+
+fn addresses(stream: &TcpStream) -> Option<Arc<TcpAddresses>> {
+    let addresses = TcpAddresses {
+        local: stream.local_addr().ok()?,
+        remote: stream.peer_addr().ok()?,
+    };
+    Some(Arc::new(addresses))
 }
 
 async fn limited<T>(

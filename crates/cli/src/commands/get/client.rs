@@ -124,6 +124,7 @@ impl Clients {
             // single URL.
             .assume_http3(true)
             .early_data(flags.zero_rtt)
+            .tcp_statistics(true)
             .back_off(BACK_OFF)
             .timeouts(Timeouts {
                 resolve: time_limit,

@@ -47,8 +47,10 @@ struct Row<'a> {
     timings_ms: Timings,
     /// Round-trip time.
     rtt_ms: Option<f64>,
-    /// Share of the sent stream bytes that were retransmitted.
+    /// Share of the sent stream bytes that were retransmitted; null over TCP.
     retransmitted: Option<f64>,
+    /// Share of the received segments that came ahead of a gap; null over QUIC.
+    out_of_order: Option<f64>,
     /// The paths of the QUIC connection; empty over TCP.
     paths: &'a [PathRow],
     error: Option<&'a str>,
@@ -251,6 +253,7 @@ fn row(outcome: &Outcome) -> Row<'_> {
         },
         rtt_ms: measured.rtt.map(milliseconds),
         retransmitted: measured.retransmitted,
+        out_of_order: measured.out_of_order,
         paths: &trace.paths,
         error: result.as_ref().err().map(Failure::message),
     }
