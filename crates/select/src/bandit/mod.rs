@@ -123,7 +123,7 @@ impl Bandit {
         }
     }
 
-    /// What to do with a request at `now`. `usable` tells the arms that may be used, `is_alone` that no other request is in
+    /// What to do with a request at `now`. `usable` names the arms that may be used; `is_alone`: no other request is in
     /// flight.
     pub(crate) fn advise(
         &mut self,

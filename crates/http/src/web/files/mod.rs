@@ -9,7 +9,7 @@
 //! - `path`: from the target of a request to a path below the root; no file system.
 //! - `locate`, `tree`: from that path to an open file: in place if the kernel has all of it in memory, else on the
 //!   blocking threads.
-//! - `cache`, `version`: contents of small files in memory, and what tells that they are of the present file.
+//! - `cache`, `version`: contents of small files in memory, and the check that they are of the present file.
 //! - `lookup`: one request's way from its path to its response.
 //! - `validators`, `ranges`, `encodings`: evaluation of request headers; no I/O.
 //! - `representation`: the fields that all responses with a file have in common.

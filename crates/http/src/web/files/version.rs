@@ -1,4 +1,4 @@
-//! The version of a file: what tells one state of its content from another. No I/O.
+//! The version of a file: what distinguishes one state of its content from another. No I/O.
 
 use std::fs::Metadata;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
