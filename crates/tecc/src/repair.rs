@@ -9,6 +9,9 @@ use swiftwater_units::Instant;
 /// Memory of a payload in addition to its datagram, bytes.
 const OVERHEAD: usize = 64;
 
+/// How long the client's acknowledgements may wait by default: RFC 9000, section 18.2.
+const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+
 /// Limits of repair.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RepairLimits {
@@ -33,10 +36,12 @@ impl Default for RepairLimits {
 }
 
 impl RepairLimits {
-    /// How long after it was first sent a payload is sent again: four smoothed round trips and four times their
-    /// variation, within the limit. What is older, the sender has sent again itself.
+    /// How long after it was first sent a payload is sent again: four smoothed round trips, four times their
+    /// variation and the default `max_ack_delay` of RFC 9000, within the limit. What is older, the sender has sent
+    /// again itself. Without the last term, losses that only a probe timeout finds (RFC 9002, section 6.2) would be too
+    /// old on short paths.
     pub fn horizon(&self, smoothed_rtt: Duration, rtt_var: Duration) -> Duration {
-        (4 * smoothed_rtt + 4 * rtt_var).min(self.longest)
+        (4 * smoothed_rtt + 4 * rtt_var + MAX_ACK_DELAY).min(self.longest)
     }
 }
 

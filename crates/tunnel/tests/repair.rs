@@ -106,8 +106,12 @@ fn an_old_payload_is_not_sent_again() {
     assert!(repair.on_lost(at(100), 1, HORIZON).is_none());
     let limits = repair.limits();
     let millis = Duration::from_millis;
-    assert_eq!(limits.horizon(millis(20), millis(5)), millis(100));
+    assert_eq!(limits.horizon(millis(20), millis(5)), millis(125));
     assert_eq!(limits.horizon(millis(200), millis(50)), limits.longest);
+    // A probe timeout and a round trip until its probe is acknowledged: RFC 9002, section 6.2.1.
+    let (rtt, variation) = (millis(5), millis(1));
+    let found = rtt + 4 * variation + millis(25) + rtt;
+    assert!(limits.horizon(rtt, variation) > found);
 }
 
 #[test]
@@ -167,7 +171,7 @@ proptest! {
 /// A lossy link from the proxy to the client, and nothing lost on the way back.
 fn lossy(stage: &Stage) -> Relay {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let delay = Duration::from_millis(5);
+    let delay = Duration::from_millis(20);
     let mut through = RelayConfig::new(any, stage.server_end.local_addr());
     through.up = LinkConfig {
         delay,
@@ -182,7 +186,7 @@ fn lossy(stage: &Stage) -> Relay {
 }
 
 /// How many of `count` payloads come back.
-async fn returned(tunnel: &mut UdpTunnel, count: u32) -> usize {
+async fn returned(tunnel: &mut UdpTunnel, count: usize) -> usize {
     let mut seen = std::collections::BTreeSet::new();
     for number in 0..count {
         // As of packets with a short header.
@@ -217,18 +221,20 @@ async fn losses_on_the_way_to_the_client_are_repaired() {
             }
         };
         let target = echo().await;
+        let count = 300;
         let mut plain = client(false).open(&target).await.unwrap();
         assert!(!plain.is_repaired());
-        let arrived = returned(&mut plain, 300).await;
+        let lost = count - returned(&mut plain, count).await;
         // A tenth is lost: fewer than ten of 300 are once in millions of runs.
-        assert!(arrived <= 290, "{arrived}");
+        assert!(lost >= 10, "{lost}");
         assert_eq!(stage.proxy.stats().repaired, 0);
 
         let mut repaired = client(true).open(&target).await.unwrap();
         assert!(repaired.is_repaired());
-        let arrived = returned(&mut repaired, 300).await;
-        // One in 10,000 is lost four times.
-        assert!(arrived >= 298, "{arrived}");
+        let still_lost = count - returned(&mut repaired, count).await;
+        // One in 10,000 is lost four times, but what is older than four round trips is given up: on a machine that is
+        // busy with something else, some more are.
+        assert!(3 * still_lost <= lost, "{still_lost} of {lost}");
         assert!(stage.proxy.stats().repaired >= 10);
     })
     .await;
