@@ -34,8 +34,9 @@ use swiftwater_sim::SimError;
 use thiserror::Error;
 
 pub(crate) use group::Group;
+pub use measures::FeatureRow;
 pub(crate) use measures::is_time_of_an_event;
-pub use web::{FeatureRow, LOSSES_PER_MILLE, RATES_KBPS, RTTS_MS, web_features};
+pub use web::{LOSSES_PER_MILLE, RATES_KBPS, RTTS_MS, web_features};
 
 use crate::record::{Sample, Series};
 use crate::scenario::Setup;

@@ -13,7 +13,7 @@ use super::statistics::TimeMeter;
 use super::streaming::StreamingViewing;
 use super::tunnel::TunnelFacts;
 use super::video::VideoFacts;
-use crate::world::web::Visit;
+use super::visit::Visit;
 
 /// A whole run.
 #[derive(Debug)]

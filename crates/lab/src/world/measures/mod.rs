@@ -201,6 +201,7 @@ mod statistics;
 mod streaming;
 mod tunnel;
 mod video;
+mod visit;
 mod web;
 mod whole;
 
@@ -212,6 +213,8 @@ pub(super) use statistics::{TimeMeter, jain};
 pub(super) use streaming::StreamingViewing;
 pub(super) use tunnel::TunnelFacts;
 pub(super) use video::{Missed, VideoFacts, VideoViewing};
+pub use visit::FeatureRow;
+pub(super) use visit::{Visit, Visited};
 
 use crate::scenario::{App, FlowSpec, Setup};
 

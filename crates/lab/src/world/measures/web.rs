@@ -5,7 +5,7 @@ use swiftwater_select::{EventKind, Transport};
 use super::Column;
 use super::facts::{GroupFacts, ratio};
 use super::statistics::{mean, percentile};
-use crate::world::web::{Visit, Visited};
+use super::visit::{Visit, Visited};
 
 fn times(group: &GroupFacts) -> Vec<f64> {
     group.web.as_ref().map_or_else(Vec::new, Visit::times)

@@ -16,8 +16,8 @@ use swiftwater_sim::tcp;
 use swiftwater_sim::{Application, HostContext, TcpHandle};
 use swiftwater_units::{Instant, PathId};
 
-use super::visit::{FeatureRow, Visit, Visited};
 use crate::scenario::WebSpec;
+use crate::world::measures::{FeatureRow, Visit, Visited};
 
 /// Responses of a page, bytes.
 const SIZES: [u64; 4] = [2_000, 10_000, 30_000, 50_000];

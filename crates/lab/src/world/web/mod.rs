@@ -2,13 +2,11 @@
 //!
 //! - `browser`: the application of the user's host, with the selector of `swiftwater_select`.
 //! - `walk`, `policer`: what the network does.
-//! - `visit`: the results.
 //!
 //! The server is that of `swiftwater_sim::apps`. User and server have one link each way.
 
 mod browser;
 mod policer;
-mod visit;
 mod walk;
 
 use std::net::SocketAddr;
@@ -21,17 +19,14 @@ use swiftwater_sim::apps::{HttpsConfig, WebClient, WebServer};
 use swiftwater_sim::{HostConfig, Network};
 use swiftwater_units::Instant;
 
-use super::measures::{self, GroupFacts, RunFacts};
+use super::measures::{self, FeatureRow, GroupFacts, RunFacts, Visit};
 use super::topology::referred;
 use super::{RunError, RunOutcome, transport};
 use crate::scenario::{App, FlowSpec, Setup, WebChoice, WebModels, WebSpec};
 use browser::{Browser, PATIENCE};
 use walk::Walk;
 
-pub use visit::FeatureRow;
 pub use walk::{LOSSES_PER_MILLE, RATES_KBPS, RTTS_MS};
-
-pub(super) use visit::{Visit, Visited};
 
 /// The browsing of `setup`, if its flow is that.
 pub(super) fn of(setup: &Setup) -> Option<(&FlowSpec, &WebSpec)> {

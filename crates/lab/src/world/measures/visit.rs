@@ -86,7 +86,7 @@ impl Visit {
     }
 
     /// Of each condition the protocol with the lesser mean; conditions change every `step`. TCP where nothing is known.
-    pub(super) fn quicker(tcp: &Self, quic: &Self, step: Duration) -> Vec<Transport> {
+    pub(in crate::world) fn quicker(tcp: &Self, quic: &Self, step: Duration) -> Vec<Transport> {
         let place = |request: &Visited| {
             let at = request.at - Instant::ZERO;
             at.as_nanos() / step.as_nanos().max(1)
