@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::files::read_limited;
 use crate::identity::Identity;
+use crate::multipath::{PathArgs, PathManagers};
 use crate::transport::{Trust, Tuning, build_failure, client, connect, connection_failure};
 
 /// How long QUIC gets before TCP is tried.
@@ -50,6 +51,8 @@ pub(crate) struct ProxyConnector {
     versions: HttpVersions,
     time_limit: Duration,
     has_identity: bool,
+    /// Keeps several paths to the proxy, if they were asked for.
+    paths: Option<PathManagers>,
 }
 
 /// Whom a connection to the proxy trusts, and how it proves who the user is.
@@ -60,20 +63,26 @@ pub(crate) struct ProxyTrust {
 }
 
 impl ProxyConnector {
-    /// A connector to the proxy that `template` names. Must be called inside the runtime.
+    /// A connector to the proxy that `template` names, over these `paths`. Must be called inside the runtime.
     pub(crate) fn new(
         template: &Template,
         version: HttpVersion,
         trust: &ProxyTrust,
         time_limit: Duration,
         tuning: &Tuning,
+        paths: &PathArgs,
     ) -> Result<Self, Failure> {
         let proxy = template.proxy();
         let (host, port) = proxy.map_err(|error| Failure::new(Exit::Usage, error))?;
+        if paths.is_used() && matches!(version, HttpVersion::H2 | HttpVersion::H1) {
+            let text = "--path, --max-paths, --scheduler and --multipath-version are for HTTP/3";
+            return Err(Failure::new(Exit::Usage, text));
+        }
         let mut builder = client(&trust.trust, ALPN_HTTP3, tuning).transport(|transport| {
             for_client(transport);
             transport.handshake_timeout = time_limit;
         });
+        builder = paths.apply(builder, Some(&host))?;
         if let Some(identity) = &trust.identity {
             builder = builder.identity_pem(&identity.chain, &identity.key);
         }
@@ -89,14 +98,18 @@ impl ProxyConnector {
             HttpVersion::H1 => (HttpVersions::Tcp, vec![ALPN_HTTP11]),
         };
         tls.alpn_protocols = names.into_iter().map(<[u8]>::to_vec).collect();
+        let quic = builder.build().map_err(|error| build_failure(&error))?;
+        let paths =
+            (paths.is_used()).then(|| PathManagers::new(quic.endpoint().clone(), paths.policy()));
         Ok(Self {
-            quic: builder.build().map_err(|error| build_failure(&error))?,
+            quic,
             tls: Arc::new(tls),
             host,
             port,
             versions,
             time_limit,
             has_identity: trust.identity.is_some(),
+            paths,
         })
     }
 }
@@ -106,6 +119,9 @@ impl Connect for ProxyConnector {
         Box::pin(async move {
             let connected = connect(&self.quic, &self.host, self.port).await;
             let connection = connected.map_err(|failure| failure.to_string())?;
+            if let Some(paths) = &self.paths {
+                paths.attend(&connection, []);
+            }
             if self.has_identity {
                 // A server judges the certificate after the client's part of the handshake.
                 let confirmed = connection.handshake_confirmed().await;

@@ -11,6 +11,7 @@ use swiftwater_tunnel::target::Template;
 use crate::cli::TrustArgs;
 use crate::exit::Failure;
 use crate::identity::read_certificates;
+use crate::multipath::PathArgs;
 use crate::proxy_connector::{
     HttpVersion, ProxyConnector, ProxyTrust, parse_template, read_identity, read_token,
 };
@@ -25,7 +26,6 @@ pub struct UdpProxyArgs {
         long,
         value_name = "PROXY",
         value_parser = parse_template,
-        conflicts_with = "path",
         help = "Lead HTTP/3 through this proxy for UDP (CONNECT-UDP), which resolves the names: HOST[:PORT], or its URI \
                 template (RFC 9298); without TCP"
     )]
@@ -77,12 +77,18 @@ pub(crate) struct UdpProxy {
 }
 
 impl UdpProxyArgs {
-    /// The proxy, if there is one. Must be called inside the runtime.
+    /// Whether connections go through a proxy.
+    pub(crate) fn is_used(&self) -> bool {
+        self.proxy.is_some()
+    }
+
+    /// The proxy, if there is one, with these `paths` to it. Must be called inside the runtime.
     pub(crate) fn open(
         &self,
         trust: &Trust,
         trust_args: &TrustArgs,
         tuning: &Tuning,
+        paths: &PathArgs,
     ) -> Result<Option<UdpProxy>, Failure> {
         let Some(template) = &self.proxy else {
             return Ok(None);
@@ -105,6 +111,7 @@ impl UdpProxyArgs {
             &ProxyTrust { trust, identity },
             time_limit,
             tuning,
+            paths,
         )?;
         let client = connector.quic.clone();
         let (template, token) = (template.clone(), token.as_ref());

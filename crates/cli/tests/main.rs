@@ -55,6 +55,7 @@ mod transfers;
 mod tunnel;
 mod tunnel_get;
 mod tunnel_ip;
+mod tunnel_paths;
 mod tunnel_users;
 mod urls;
 mod web;

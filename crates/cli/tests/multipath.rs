@@ -28,10 +28,14 @@ fn received(row: &Value, path: usize) -> u64 {
 
 /// A relay to the server, slow enough that paths share the load.
 fn relay(site: &Site, flags: &[&str]) -> (Running, String) {
+    relay_to(&format!("127.0.0.1:{}", site.port), flags)
+}
+
+/// The same to any server, and the address at which it is reached.
+pub(crate) fn relay_to(server: &str, flags: &[&str]) -> (Running, String) {
     let mut command = swiftwater();
     command
-        .args(["relay", "--json", "--listen", "127.0.0.1:0", "--to"])
-        .arg(format!("127.0.0.1:{}", site.port))
+        .args(["relay", "--json", "--listen", "127.0.0.1:0", "--to", server])
         .args(["--rate", "20mbit", "--delay", "5ms", "--stats", "50ms"])
         .args(flags);
     let relay = Running::start(command);

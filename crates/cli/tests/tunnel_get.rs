@@ -102,7 +102,8 @@ fn flags_that_contradict_a_proxy_are_refused() {
         &["--protocol", "hq"],
         &["--select", "wise"],
         &["--migrate-after", "1MB"],
-        &["--path", "127.0.0.1"],
+        &["--path", "127.0.0.1", "--path-operation", "1MB,abandon,0"],
+        &["--path", "127.0.0.1", "--proxy-http-version", "h2"],
     ] {
         let mut get = swiftwater();
         get.args(["get", "https://127.0.0.1/x", "--proxy", "127.0.0.1:9"]);

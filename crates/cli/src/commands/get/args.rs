@@ -36,12 +36,13 @@ Examples:
   swiftwater get https://example.net/big.iso --protocol h3 --path wlan0 --path wwan0,backup
   swiftwater get https://127.0.0.1:4433/big.bin --insecure --protocol h3 --path 127.0.0.1 --path 127.0.0.2 --json
   swiftwater get https://example.net/big.iso --proxy proxy.example --proxy-token-file token.txt
+  swiftwater get https://example.net/big.iso --proxy proxy.example --path wlan0 --path wwan0
   swiftwater get https://example.net/{a,b,c,d,e,f,g} -o downloads/ --select wise --json
   swiftwater get https://example.net/x --select plus --select-arms h2,h3,h3:bbr1 --select-state selection.json
 
 With --path a QUIC connection has several paths at once, if the server permits it (serve --multipath): each is
 opened when its address appears, and again when it failed. Each JSON object then lists the paths of its
-connection.
+connection. With --proxy they are paths to the proxy (tunnel serve --multipath), and the connection to the server sees one.
 
 Files of one server share connections. Without --protocol, HTTP/3 and TCP race, HTTP/3 first. With --select, each
 request after the first goes over what completes requests sooner; GET and HEAD without content may then be sent twice.

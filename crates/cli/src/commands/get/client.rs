@@ -93,7 +93,7 @@ impl Clients {
             Some(_) => time_limit * 2,
             None => time_limit,
         };
-        let proxy = flags.proxy.open(&trusted, flags.trust, flags.tuning)?;
+        let proxy = (flags.proxy).open(&trusted, flags.trust, flags.tuning, flags.paths)?;
         let mut quic = client(&trusted, ALPN_HTTP3, flags.tuning)
             .sessions(Some(Arc::new(MemorySessionStore::default())))
             .early_data(flags.zero_rtt)
@@ -105,10 +105,11 @@ impl Clients {
         if let Some(feedback) = flags.feedback {
             quic = quic.feedback(feedback);
         }
-        let mut quic = flags.paths.apply(quic, flags.host)?;
-        if let Some(proxy) = &proxy {
-            quic = proxy.apply(quic);
-        }
+        // Through a proxy the connection sees one path: those of the flags lead to the proxy.
+        let quic = match &proxy {
+            Some(proxy) => proxy.apply(quic),
+            None => flags.paths.apply(quic, flags.host)?,
+        };
         let tls = quic.tls_over_tcp().map_err(|error| build_failure(&error))?;
         let policy = match &proxy {
             Some(_) => policy_through_proxy(flags.protocol)?,

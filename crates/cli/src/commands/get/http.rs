@@ -96,7 +96,7 @@ fn context(
         paths: clients
             .quic
             .as_ref()
-            .filter(|_| args.paths.is_used())
+            .filter(|_| args.paths.is_used() && !args.proxy.is_used())
             .map(|quic| {
                 let managers = PathManagers::new(quic.endpoint().clone(), args.paths.policy());
                 managers.operations(args.path_operation.clone())

@@ -34,12 +34,13 @@ use crate::transport::Trust;
 
 /// Runs the command; `verbose` shows requests and responses.
 pub(crate) async fn run(args: GetArgs, verbose: bool) -> Result<(), Failure> {
-    if args.proxy.proxy.is_some() && (args.selection.is_used() || args.migrate_after.is_some()) {
-        let text =
-            "--proxy carries HTTP/3 from one address only: leave --select and --migrate-after out";
+    let is_more =
+        args.selection.is_used() || args.migrate_after.is_some() || !args.path_operation.is_empty();
+    if args.proxy.is_used() && is_more {
+        let text = "--proxy carries HTTP/3 that sees one path: leave --select, --migrate-after and --path-operation out";
         return Err(Failure::new(Exit::Usage, text));
     }
-    if args.protocol == Protocol::Hq && args.proxy.proxy.is_none() {
+    if args.protocol == Protocol::Hq && !args.proxy.is_used() {
         hq::run(args).await
     } else {
         http::run(args, verbose).await

@@ -48,7 +48,7 @@ pub(crate) async fn run(args: PlayArgs) -> Result<(), Failure> {
         protocol: args.protocol,
         zero_rtt: false,
         limit_rate: None,
-        feedback: args.paths.is_used().then_some(FEEDBACK),
+        feedback: has_several_paths(&args).then_some(FEEDBACK),
         no_state: args.no_state,
         selection: None,
         proxy: &args.proxy,
@@ -60,6 +60,11 @@ pub(crate) async fn run(args: PlayArgs) -> Result<(), Failure> {
     };
     clients.hang_up().await;
     played
+}
+
+/// Whether the connection to the server has. Through a proxy they are those of the connection to the proxy.
+fn has_several_paths(args: &PlayArgs) -> bool {
+    args.paths.is_used() && !args.proxy.is_used()
 }
 
 async fn play(args: &PlayArgs, clients: &Clients) -> Result<(), Failure> {
@@ -81,7 +86,7 @@ async fn play(args: &PlayArgs, clients: &Clients) -> Result<(), Failure> {
     let (adaptation, predictor) = (args.abr.build(), args.predictor.build());
     let video = Arc::new(video);
     let player = ChunkedPlayer::new(config, video, adaptation, predictor, Instant::ZERO);
-    let quic = clients.quic.as_ref().filter(|_| args.paths.is_used());
+    let quic = clients.quic.as_ref().filter(|_| has_several_paths(args));
     let mut session = Session {
         client: clients.http.clone(),
         player,

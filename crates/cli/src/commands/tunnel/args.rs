@@ -13,6 +13,7 @@ use crate::cli::TrustArgs;
 use crate::commands::serve::args::ServeArgs;
 use crate::commands::serve::config::tunnels::{AddressPrefix, is_interface_name};
 use crate::duration::parse_positive_duration;
+use crate::multipath::PathArgs;
 use crate::proxy_connector::{HttpVersion, parse_template};
 use crate::transport::Tuning;
 
@@ -72,10 +73,12 @@ Examples:
   swiftwater tunnel connect proxy.example --socks 1080 --http 8080 --token-file token.txt
   swiftwater tunnel connect proxy.example --socks 1080 --cert me.pem --key me.key
   swiftwater tunnel connect 127.0.0.1:4433 -L 5353:127.0.0.1:53 -L 8443:[2001:db8::1]:443 --insecure
+  swiftwater tunnel connect proxy.example --socks 1080 --path wlan0 --path wwan0 --token-file token.txt
   swiftwater tunnel connect proxy.example --tun sw0 --route 10.1.0.0/16 --token-file token.txt
   swiftwater tunnel connect 'https://proxy.example/masque{?target_host,target_port}' -L 8443:server.example:443
 
 Programs then use the local addresses: curl --socks5-hostname 127.0.0.1:1080 URL, curl --proxy 127.0.0.1:8080 URL.
+With --path the connection to the proxy has several paths, if the proxy permits it (tunnel serve --multipath).
 Each peer and each connection of a local address gets a tunnel of its own. The proxy resolves the names of targets.
 Ctrl-C ends all tunnels and prints what passed."
 )]
@@ -150,6 +153,10 @@ pub struct ConnectArgs {
     /// Whose certificates are trusted.
     #[command(flatten)]
     pub trust: TrustArgs,
+
+    /// Paths to the proxy.
+    #[command(flatten)]
+    pub paths: PathArgs,
 
     /// Transport settings.
     #[command(flatten)]

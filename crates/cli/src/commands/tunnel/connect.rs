@@ -32,6 +32,7 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
         },
         args.trust.connect_timeout,
         &args.tuning,
+        &args.paths,
     )?;
     let quic = connector.quic.clone();
     let mut stops = StopRequests::new()?;
