@@ -33,7 +33,7 @@ pub mod output;
 pub mod part_file;
 pub mod perf;
 pub mod progress;
-pub mod proxy_connector;
+pub mod proxies;
 mod runtime;
 pub mod secrets;
 pub mod size;
@@ -41,7 +41,6 @@ pub mod stats;
 pub mod table;
 pub mod tls_alert;
 pub mod transport;
-pub mod udp_proxy;
 pub mod url;
 
 pub use crate::commands::get::args as get_args;

@@ -53,6 +53,7 @@ mod silly_values;
 mod stopping;
 mod transfers;
 mod tunnel;
+mod tunnel_chains;
 mod tunnel_get;
 mod tunnel_ip;
 mod tunnel_paths;

@@ -87,4 +87,11 @@ impl Connection {
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.handle.lock().connection.max_datagram_size()
     }
+
+    /// Searches the largest size of packets soon, if that is not known: see
+    /// [`swiftwater_quic::Connection::seek_larger_datagrams`].
+    pub fn seek_larger_datagrams(&self) {
+        self.handle.lock().connection.seek_larger_datagrams();
+        self.handle.touch();
+    }
 }

@@ -312,6 +312,47 @@ fn no_probes_without_much_to_send() {
     }
 }
 
+/// Nothing else would ever fill a packet: those who send datagrams don't send what does not fit.
+#[test]
+fn a_datagram_that_does_not_fit_starts_the_search() {
+    for (payload, fits) in [(1472, true), (1250, false)] {
+        let mut pair = over(payload).build().unwrap();
+        assert!(pair.connect());
+        let datagram = || Bytes::from(vec![7; 1400]);
+        assert!(pair.client().send_datagram(datagram()).is_err());
+        for _ in 0..50 {
+            // What shows that probes are lost for their size.
+            assert!(
+                pair.client()
+                    .send_datagram(Bytes::from_static(b"small"))
+                    .is_ok()
+            );
+            pair.advance(millis(100));
+        }
+        assert_eq!(pair.client().send_datagram(datagram()).is_ok(), fits);
+        // The search ends, and is not repeated for want of anything.
+        let probes = path(&pair, Side::Client).mtu_probes_sent;
+        assert!((1..20).contains(&probes), "{probes}");
+        pair.advance(secs(2_000));
+        assert_eq!(path(&pair, Side::Client).mtu_probes_sent, probes);
+    }
+}
+
+#[test]
+fn a_search_that_was_asked_for_finds_the_size_alone() {
+    let mut pair = over(1472).build().unwrap();
+    assert!(pair.connect());
+    pair.client().seek_larger_datagrams();
+    pair.advance(secs(1));
+    assert_eq!(path(&pair, Side::Client).max_datagram_size, 1472);
+    // Where it does not help, it ends with the first probe.
+    let mut pair = over(1250).build().unwrap();
+    assert!(pair.connect());
+    pair.client().seek_larger_datagrams();
+    pair.advance(secs(2_000));
+    assert_eq!(path(&pair, Side::Client).mtu_probes_sent, 1);
+}
+
 /// The search is repeated from time to time, so that a path that grew is found out.
 #[test]
 fn a_path_that_grows_is_found_out() {

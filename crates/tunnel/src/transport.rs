@@ -9,6 +9,9 @@ use swiftwater_net::quic::TransportConfig;
 /// carry it with the smallest MTU of 1300 bytes.
 const INITIAL_DATAGRAM_SIZE: u16 = 1252;
 
+/// What a connection within a tunnel adds to each packet, bytes: its headers and those of the tunnel.
+const NESTED_HEADERS: u16 = INITIAL_DATAGRAM_SIZE - 1200;
+
 /// How often a client says that it is there: tunnels may be silent for longer than connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -16,6 +19,16 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub fn fit_initial_packets(transport: &mut TransportConfig) {
     let size = &mut transport.initial_max_datagram_size;
     *size = (*size).max(INITIAL_DATAGRAM_SIZE);
+}
+
+/// The same for `nested` connections of QUIC, one within the other, in tunnels of the connection: 1 is what
+/// [`fit_initial_packets`] does, and each further one adds 52 bytes, the headers of a connection and a tunnel. The path must
+/// carry that much: five of them need 1460 bytes.
+pub fn fit_nested_packets(transport: &mut TransportConfig, nested: u16) {
+    let further = nested.saturating_sub(1);
+    let wanted = INITIAL_DATAGRAM_SIZE.saturating_add(further.saturating_mul(NESTED_HEADERS));
+    let size = &mut transport.initial_max_datagram_size;
+    *size = (*size).max(wanted);
 }
 
 /// The same, and keeps the connection open while tunnels are silent: for clients.

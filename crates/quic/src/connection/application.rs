@@ -159,6 +159,13 @@ impl Connection {
         self.datagrams.max_size(room)
     }
 
+    /// Searches the largest size of packets soon, if that is not known: otherwise the search waits for data that fill
+    /// packets, or for a datagram that does not fit. For applications whose datagrams have a size that they can't choose, and
+    /// would be lost meanwhile.
+    pub fn seek_larger_datagrams(&mut self) {
+        self.datagrams.seek_larger_packets();
+    }
+
     /// Closes with the application's `code` (below 2^62) and `reason`, which is cut to what fits in
     /// a packet.
     pub fn close(&mut self, now: Instant, code: u64, reason: &[u8]) {

@@ -85,6 +85,8 @@ impl Connection {
         }
         while let Some((id, number)) = self.paths.overdue_mtu_probe(now) {
             self.abandon_mtu_probe(now, id, number);
+            // Without other packets nothing shows whether it was too large.
+            self.datagrams.on_largest_packets();
         }
         if due(self.deadlines().keep_alive()) {
             self.ping();

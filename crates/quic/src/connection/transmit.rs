@@ -104,15 +104,24 @@ impl Connection {
         self.unless_unprotected(now, sent)?
     }
 
-    /// An MTU probe, if one is due, and if data wait that fill a datagram: a connection with little to
-    /// send gains nothing, and an idle one sends nothing. It leaves before the data, so that the fate
-    /// of what follows shows its own.
+    /// An MTU probe, if one is due, and if data wait that fill a datagram, or were refused because they don't fit into
+    /// one: a connection with little to send gains nothing, and an idle one sends nothing. It leaves before the data, so
+    /// that the fate of what follows shows its own.
     fn transmit_mtu_probe(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
         if !self.handshake.is_confirmed() {
             return None;
         }
-        let waiting = self.streams.pending_bytes() + self.datagrams.unsent_bytes();
-        let (id, size) = self.paths.mtu_probe_to_send(now, waiting, buf.len())?;
+        let waiting = if self.datagrams.needs_larger_packets() {
+            u64::MAX
+        } else {
+            self.streams.pending_bytes() + self.datagrams.unsent_bytes()
+        };
+        let Some((id, size)) = self.paths.mtu_probe_to_send(now, waiting, buf.len()) else {
+            if !self.paths.are_searched() {
+                self.datagrams.on_largest_packets();
+            }
+            return None;
+        };
         let (mut transmission, workspace) = self.transmission(now, id)?;
         let sent = transmission.probe_mtu(size, buf, workspace);
         self.unless_unprotected(now, sent)?

@@ -70,6 +70,9 @@ pub(crate) struct Datagrams {
     /// The application met a full queue.
     blocked: bool,
     unblocked: bool,
+    /// A datagram was refused that larger packets would carry, or the application asked for them, and the largest are
+    /// not known yet.
+    needs_larger_packets: bool,
     totals: DatagramTotals,
 }
 
@@ -121,6 +124,7 @@ impl Datagrams {
             arriving_in: PacketNumber::new(0),
             blocked: false,
             unblocked: false,
+            needs_larger_packets: false,
             totals: DatagramTotals::default(),
         }
     }
@@ -175,6 +179,7 @@ impl Datagrams {
     ) -> Result<(), SendDatagramError> {
         let max = self.max_size(room).ok_or(SendDatagramError::Unsupported)?;
         if size > max {
+            self.needs_larger_packets |= Some(size as u64) <= self.peer_accepts;
             return Err(SendDatagramError::TooLarge { size, max });
         }
         let outgoing = &self.queues.need().outgoing;
@@ -392,6 +397,21 @@ impl Datagrams {
         self.peer_accepts = None;
     }
 
+    /// Larger packets are wanted although nothing that waits would fill them.
+    pub(crate) fn seek_larger_packets(&mut self) {
+        self.needs_larger_packets = true;
+    }
+
+    /// Whether larger packets are wanted although nothing that waits would fill them.
+    pub(crate) fn needs_larger_packets(&self) -> bool {
+        self.needs_larger_packets
+    }
+
+    /// There are no larger packets for now.
+    pub(crate) fn on_largest_packets(&mut self) {
+        self.needs_larger_packets = false;
+    }
+
     /// True once after a full queue got room.
     pub(crate) fn take_unblocked(&mut self) -> bool {
         std::mem::take(&mut self.unblocked)
@@ -439,6 +459,7 @@ impl IdleMemory for Datagrams {
             arriving_in: _,
             blocked: _,
             unblocked: _,
+            needs_larger_packets: _,
             totals: _,
         } = self;
         if queues.get().is_some_and(DatagramQueues::is_empty) {

@@ -15,7 +15,7 @@ use crate::policy::PathPhase;
 use crate::space::{HandshakeSpaces, Space, SpaceId};
 
 use super::further::FurtherPaths;
-use super::{Address, LossDetection, OtherPaths, PathResponseLimit, PathState};
+use super::{Address, LossDetection, MtuState, OtherPaths, PathResponseLimit, PathState};
 
 /// Packets that answer a peer which acknowledges nothing, at most.
 const MAX_UNACKNOWLEDGED_RUN: u32 = 4096;
@@ -296,6 +296,12 @@ impl PathSet {
             }
         });
         probe
+    }
+
+    /// Whether the largest datagram of any path is still to be found.
+    pub(crate) fn are_searched(&self) -> bool {
+        let searches = |state| matches!(state, MtuState::Waiting | MtuState::Searching);
+        self.iter().any(|path| searches(path.network.mtu.state()))
     }
 
     /// Data that the pacer or the scheduler has held back until now may go.

@@ -54,9 +54,18 @@ impl TcpConnection {
         port: u16,
         tls: &Arc<ClientConfig>,
     ) -> Result<Self, BoxError> {
-        let name = ServerName::try_from(host.to_owned())?;
         let stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;
+        Self::over_tls_within(stream, host, tls).await
+    }
+
+    /// The same within a byte stream that leads to the proxy `host`, such as a tunnel of another proxy.
+    pub async fn over_tls_within(
+        stream: impl ByteStream + 'static,
+        host: &str,
+        tls: &Arc<ClientConfig>,
+    ) -> Result<Self, BoxError> {
+        let name = ServerName::try_from(host.to_owned())?;
         let secure = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
         let secure = secure.await.map_err(|error: io::Error| error.to_string())?;
         let is_http2 = secure.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2);

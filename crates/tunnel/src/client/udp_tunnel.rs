@@ -43,6 +43,8 @@ enum Pending {
 
 impl OpeningTunnel {
     pub(super) fn new(pending: PendingConnect, offer: Option<Agreement>) -> Self {
+        // The sizes of what passes are given, and what does not fit is lost.
+        pending.datagrams().connection().seek_larger_datagrams();
         let pending = Pending::Http3(pending);
         Self { pending, offer }
     }

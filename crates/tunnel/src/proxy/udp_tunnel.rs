@@ -110,6 +110,10 @@ impl Tunnel {
             budget: budget.as_deref(),
             counters: &counters,
         };
+        if let Some(datagrams) = &datagrams {
+            // The target's packets are as large as they are, and what does not fit is dropped.
+            datagrams.connection().seek_larger_datagrams();
+        }
         let mut capsules = Capsules::new();
         let mut content = Content::new(from_client);
         let mut idle = Idle::new(idle_timeout);

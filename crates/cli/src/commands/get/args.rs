@@ -16,9 +16,9 @@ use crate::cli::TrustArgs;
 use crate::duration::parse_positive_duration;
 use crate::migrate::MigrateAfter;
 use crate::multipath::{PathArgs, PathOperation};
+use crate::proxies::UdpProxyArgs;
 use crate::size::parse_size;
 use crate::transport::Tuning;
-use crate::udp_proxy::UdpProxyArgs;
 use crate::url::Url;
 
 /// `get`.

@@ -21,8 +21,8 @@ use crate::exit::{Exit, Failure};
 use crate::identity::default_state_dir;
 use crate::multipath::PathArgs;
 use crate::output;
+use crate::proxies::{ChainSettings, UdpProxy, UdpProxyArgs};
 use crate::transport::{Tuning, build_failure, client};
-use crate::udp_proxy::{UdpProxy, UdpProxyArgs};
 
 /// Time limit of QUIC's handshake where TCP is an alternative.
 const QUIC_TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -88,12 +88,15 @@ impl Clients {
     pub(crate) fn new(flags: ClientFlags<'_>) -> Result<Self, Failure> {
         let time_limit = flags.trust.connect_timeout;
         let trusted = trust(flags.trust)?;
-        // Through a proxy two connections are made, and what the first one fails of is the reason.
-        let quic_limit = match &flags.proxy.proxy {
-            Some(_) => time_limit * 2,
-            None => time_limit,
+        let settings = ChainSettings {
+            time_limit,
+            tuning: flags.tuning,
+            paths: flags.paths,
         };
-        let proxy = (flags.proxy).open(&trusted, flags.trust, flags.tuning, flags.paths)?;
+        let proxy = flags.proxy.open(&trusted, &settings)?;
+        // Proxies are connected to first, and what the first connection fails of is the reason.
+        let proxies = proxy.as_ref().map_or(0, |proxy| proxy.chain.len());
+        let quic_limit = time_limit * u32::try_from(proxies + 1).unwrap_or(u32::MAX);
         let mut quic = client(&trusted, ALPN_HTTP3, flags.tuning)
             .sessions(Some(Arc::new(MemorySessionStore::default())))
             .early_data(flags.zero_rtt)
@@ -206,9 +209,8 @@ impl Clients {
             // If it is late, the servers detect the end by their idle timeouts.
             let _ = timeout(time_limit, quic.endpoint().wait_idle()).await;
         }
-        if let Some(UdpProxy { client, .. }) = self.proxy {
-            client.endpoint().close(NO_ERROR, b"");
-            let _ = timeout(time_limit, client.endpoint().wait_idle()).await;
+        if let Some(proxy) = self.proxy {
+            proxy.chain.hang_up().await;
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::cli::TrustArgs;
 use crate::commands::get::args::Protocol;
 use crate::duration::parse_positive_duration;
 use crate::multipath::PathArgs;
+use crate::proxies::UdpProxyArgs;
 use crate::transport::Tuning;
-use crate::udp_proxy::UdpProxyArgs;
 use crate::url::Url;
 
 /// `play`.

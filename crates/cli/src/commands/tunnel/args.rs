@@ -14,7 +14,7 @@ use crate::commands::serve::args::ServeArgs;
 use crate::commands::serve::config::tunnels::{AddressPrefix, is_interface_name};
 use crate::duration::parse_positive_duration;
 use crate::multipath::PathArgs;
-use crate::proxy_connector::{HttpVersion, parse_template};
+use crate::proxies::{HOP_FORM, HopArg, HttpVersion, parse_template};
 use crate::transport::Tuning;
 
 /// `tunnel`.
@@ -74,9 +74,12 @@ Examples:
   swiftwater tunnel connect proxy.example --socks 1080 --cert me.pem --key me.key
   swiftwater tunnel connect 127.0.0.1:4433 -L 5353:127.0.0.1:53 -L 8443:[2001:db8::1]:443 --insecure
   swiftwater tunnel connect proxy.example --socks 1080 --path wlan0 --path wwan0 --token-file token.txt
+  swiftwater tunnel connect exit.example --via near.example,token-file=near.txt --socks 1080 --token-file token.txt
   swiftwater tunnel connect proxy.example --tun sw0 --route 10.1.0.0/16 --token-file token.txt
   swiftwater tunnel connect 'https://proxy.example/masque{?target_host,target_port}' -L 8443:server.example:443
 
+A proxy of --via has these options: ,token-file=FILE ,ca=FILE ,insecure ,cert=FILE,key=FILE ,http-version=VERSION ,repair.
+It is trusted as the last one if nothing else is said. Each proxy of a chain knows its neighbours only.
 Programs then use the local addresses: curl --socks5-hostname 127.0.0.1:1080 URL, curl --proxy 127.0.0.1:8080 URL.
 With --path the connection to the proxy has several paths, if the proxy permits it (tunnel serve --multipath).
 Each peer and each connection of a local address gets a tunnel of its own. The proxy resolves the names of targets.
@@ -90,6 +93,10 @@ pub struct ConnectArgs {
         help = "The proxy: HOST[:PORT], or its URI template (RFC 9298) with the variables target_host and target_port"
     )]
     pub proxy: Template,
+
+    /// Lead the connection to the proxy through this one, and those of further ones; repeatable, the nearest first
+    #[arg(long, value_name = HOP_FORM)]
+    pub via: Vec<HopArg>,
 
     /// Local addresses and the targets that they lead to.
     #[arg(

@@ -9,7 +9,6 @@ pub(super) use linux::IpEnd;
 mod linux {
     use std::net::IpAddr;
 
-    use http::Version;
     use swiftwater_tunnel::client::interface::{InterfaceError, IpInterface, WantedRoutes};
     use swiftwater_tunnel::client::{IpTunnel, TunnelClient};
     use swiftwater_tunnel::ip::Scope;
@@ -18,7 +17,7 @@ mod linux {
     use tokio::time::timeout;
 
     use super::super::args::ConnectArgs;
-    use super::super::report::{InterfaceEvent, name_of};
+    use super::super::report::{InterfaceEvent, Reached};
     use crate::exit::{Exit, Failure, plain_io_error};
 
     const KIND: &str = "ip";
@@ -31,16 +30,14 @@ mod linux {
     }
 
     impl IpEnd {
-        /// Makes the device, if one is asked for, for a proxy at `host` and `port`.
+        /// Makes the device, if one is asked for; packets to the nearest proxy, at `host` and `port`, don't go into it.
         pub(in super::super) async fn open(
             args: &ConnectArgs,
-            host: &str,
-            port: u16,
+            (host, port): (&str, u16),
         ) -> Result<Option<Self>, Failure> {
             let Some(name) = args.tun.clone() else {
                 return Ok(None);
             };
-            let host = host.trim_start_matches('[').trim_end_matches(']');
             let found = lookup_host((host, port)).await.map_err(|error| {
                 let why = plain_io_error(&error);
                 Failure::new(Exit::UnknownHost, format_args!("{host}: {why}"))
@@ -60,7 +57,7 @@ mod linux {
             &mut self,
             tunnels: &TunnelClient,
             args: &ConnectArgs,
-            proxy: (&str, Version),
+            proxy: &Reached<'_>,
         ) -> Result<(), Failure> {
             let begun = self.configure(tunnels, args).await;
             let begun = begun.and_then(|()| self.announce(proxy, args.json));
@@ -93,7 +90,7 @@ mod linux {
             Ok(())
         }
 
-        fn announce(&self, (proxy, version): (&str, Version), json: bool) -> Result<(), Failure> {
+        fn announce(&self, proxy: &Reached<'_>, json: bool) -> Result<(), Failure> {
             let state = self.interface.state();
             let event = InterfaceEvent::Listening {
                 kind: KIND,
@@ -102,7 +99,6 @@ mod linux {
                 routes: state.routes.iter().map(ToString::to_string).collect(),
                 mtu: state.mtu,
                 proxy,
-                http: name_of(version),
             };
             event.print(json)
         }
@@ -145,10 +141,10 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
-    use http::Version;
     use swiftwater_tunnel::client::TunnelClient;
 
     use super::super::args::ConnectArgs;
+    use super::super::report::Reached;
     use crate::exit::{Exit, Failure};
 
     /// There is no such interface here.
@@ -157,8 +153,7 @@ mod elsewhere {
     impl IpEnd {
         pub(in super::super) async fn open(
             args: &ConnectArgs,
-            _: &str,
-            _: u16,
+            _: (&str, u16),
         ) -> Result<Option<Self>, Failure> {
             match args.tun {
                 Some(_) => Err(Failure::new(Exit::Usage, "--tun needs Linux")),
@@ -170,7 +165,7 @@ mod elsewhere {
             &mut self,
             _: &TunnelClient,
             _: &ConnectArgs,
-            _: (&str, Version),
+            _: &Reached<'_>,
         ) -> Result<(), Failure> {
             match *self {}
         }

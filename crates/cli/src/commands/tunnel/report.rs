@@ -1,5 +1,6 @@
 //! What `tunnel connect` prints: when a local address listens or a network interface is up, and when it ends.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use http::Version;
@@ -16,8 +17,8 @@ enum Event<'a> {
     Listening {
         #[serde(flatten)]
         end: &'a End<'a>,
-        proxy: &'a str,
-        http: &'a str,
+        #[serde(flatten)]
+        proxy: &'a Reached<'a>,
     },
     Ended {
         #[serde(flatten)]
@@ -43,8 +44,8 @@ pub(super) enum InterfaceEvent<'a> {
         routes: Vec<String>,
         /// Bytes.
         mtu: u16,
-        proxy: &'a str,
-        http: &'a str,
+        #[serde(flatten)]
+        proxy: &'a Reached<'a>,
     },
     Ended {
         kind: &'static str,
@@ -53,6 +54,27 @@ pub(super) enum InterfaceEvent<'a> {
         packets_received: u64,
         packets_dropped: u64,
     },
+}
+
+/// The proxies.
+#[derive(Serialize)]
+pub(super) struct Reached<'a> {
+    /// Host and port of the last one.
+    pub(super) proxy: &'a str,
+    /// The version of HTTP to it.
+    pub(super) http: &'static str,
+    /// Those before it, the nearest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) via: Vec<&'a str>,
+}
+
+impl fmt::Display for Reached<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for proxy in &self.via {
+            write!(f, "{proxy}, then ")?;
+        }
+        write!(f, "{} ({})", self.proxy, self.http)
+    }
 }
 
 /// A local address.
@@ -91,18 +113,11 @@ impl End<'_> {
         self.kind != "udp"
     }
 
-    pub(super) fn listening(
-        &self,
-        proxy: &str,
-        version: Version,
-        json: bool,
-    ) -> Result<(), Failure> {
-        let http = name_of(version);
+    pub(super) fn listening(&self, proxy: &Reached<'_>, json: bool) -> Result<(), Failure> {
         if json {
             let end = self;
-            return output::json(&Event::Listening { end, proxy, http });
+            return output::json(&Event::Listening { end, proxy });
         }
-        let proxy = format_args!("{proxy} ({http})");
         let local = self.local;
         output::line(&match (self.kind, self.target) {
             (kind, Some(target)) => {
@@ -168,7 +183,6 @@ impl InterfaceEvent<'_> {
                 routes,
                 mtu,
                 proxy,
-                http,
                 ..
             } => {
                 let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
@@ -178,7 +192,7 @@ impl InterfaceEvent<'_> {
                     many => format!("{} prefixes", many.len()),
                 };
                 format!(
-                    "TUN {local} has {addresses}, and leads to {routes} through {proxy} ({http}); MTU {mtu}"
+                    "TUN {local} has {addresses}, and leads to {routes} through {proxy}; MTU {mtu}"
                 )
             }
             Self::Ended {

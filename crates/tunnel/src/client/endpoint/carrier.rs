@@ -86,8 +86,8 @@ impl TunnelCarrier {
         SocketAddr::new(ip, target.port())
     }
 
-    /// Waits until a tunnel to `remote` is refused.
-    pub(super) async fn refusal(&self, remote: SocketAddr) -> Arc<OpenError> {
+    /// Waits until the tunnel to `remote`, an address of [`TunnelCarrier::address_of`], is refused.
+    pub async fn refusal(&self, remote: SocketAddr) -> Arc<OpenError> {
         loop {
             let ticket = self.flows.refused.notified();
             // An older refusal says nothing of the tunnel that is asked for now.

@@ -1,21 +1,19 @@
-//! A proxy for UDP (CONNECT-UDP) between this program and servers: its flags, and the connection to it.
+//! Proxies for UDP (CONNECT-UDP) between this program and servers: their flags, and the connections to them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use swiftwater::{Client, ClientBuilder};
-use swiftwater_tunnel::client::{TunnelCarrier, TunnelClient};
+use swiftwater::ClientBuilder;
+use swiftwater_tunnel::client::TunnelCarrier;
 use swiftwater_tunnel::target::Template;
 
-use crate::cli::TrustArgs;
+use super::chain::{ChainSettings, ProxyChain};
+use super::connector::HttpVersion;
+use super::credentials::{read_identity, read_token};
+use super::hop::{HOP_FORM, HopArg, LossRepair, ProxyHop, parse_template, trust_of};
 use crate::exit::Failure;
-use crate::identity::read_certificates;
-use crate::multipath::PathArgs;
-use crate::proxy_connector::{
-    HttpVersion, ProxyConnector, ProxyTrust, parse_template, read_identity, read_token,
-};
-use crate::transport::{Trust, Tuning};
+use crate::transport::Trust;
 
 /// The flags of commands whose QUIC connections may go through a proxy.
 #[derive(Args, Clone, Debug, Default)]
@@ -30,6 +28,10 @@ pub struct UdpProxyArgs {
                 template (RFC 9298); without TCP"
     )]
     pub proxy: Option<Template>,
+
+    /// Lead the connection to the proxy through this one, and those of further ones; repeatable, the nearest first
+    #[arg(long, value_name = HOP_FORM, requires = "proxy")]
+    pub proxy_via: Vec<HopArg>,
 
     /// File whose first line is the token for the proxy, or the name of the user and the token
     #[arg(long, value_name = "FILE", requires = "proxy")]
@@ -67,10 +69,10 @@ pub struct UdpProxyArgs {
     pub tecc: bool,
 }
 
-/// The connection to a proxy, and what goes through it.
+/// The connections to proxies, and what goes through them.
 pub(crate) struct UdpProxy {
-    /// What connects to the proxy.
-    pub(crate) client: Client,
+    /// The proxies.
+    pub(crate) chain: ProxyChain,
     /// Carries the datagrams of other connections.
     pub(crate) carrier: Arc<TunnelCarrier>,
     is_tecc: bool,
@@ -82,47 +84,35 @@ impl UdpProxyArgs {
         self.proxy.is_some()
     }
 
-    /// The proxy, if there is one, with these `paths` to it. Must be called inside the runtime.
+    /// The proxies, if there are any; trusted as servers are (`trust`) unless flags say otherwise. Must be called inside
+    /// the runtime.
     pub(crate) fn open(
         &self,
         trust: &Trust,
-        trust_args: &TrustArgs,
-        tuning: &Tuning,
-        paths: &PathArgs,
+        settings: &ChainSettings<'_>,
     ) -> Result<Option<UdpProxy>, Failure> {
         let Some(template) = &self.proxy else {
             return Ok(None);
         };
-        let token = self
-            .proxy_token_file
-            .as_deref()
-            .map(read_token)
-            .transpose()?;
-        let trust = match &self.proxy_ca {
-            _ if self.proxy_insecure => Trust::Anybody,
-            Some(path) => Trust::Roots(read_certificates(path)?),
-            None => trust.clone(),
+        let token = self.proxy_token_file.as_deref().map(read_token);
+        let last = ProxyHop {
+            template: template.clone(),
+            version: self.proxy_http_version,
+            token: token.transpose()?,
+            trust: trust_of(self.proxy_insecure, self.proxy_ca.as_deref(), trust)?,
+            identity: read_identity(self.proxy_cert.as_deref(), self.proxy_key.as_deref())?,
+            repair: if self.tecc {
+                LossRepair::RepairAndReports
+            } else {
+                LossRepair::None
+            },
         };
-        let identity = read_identity(self.proxy_cert.as_deref(), self.proxy_key.as_deref())?;
-        let time_limit = trust_args.connect_timeout;
-        let connector = ProxyConnector::new(
-            template,
-            self.proxy_http_version,
-            &ProxyTrust { trust, identity },
-            time_limit,
-            tuning,
-            paths,
-        )?;
-        let client = connector.quic.clone();
-        let (template, token) = (template.clone(), token.as_ref());
-        let tunnels = if self.tecc {
-            TunnelClient::with_reports(template, token, connector)
-        } else {
-            TunnelClient::new(template, token, connector)
-        };
+        let before = self.proxy_via.iter().map(|hop| hop.read(trust));
+        let before = before.collect::<Result<Vec<_>, _>>()?;
+        let chain = ProxyChain::new(&before, &last, settings)?;
         Ok(Some(UdpProxy {
-            client,
-            carrier: Arc::new(TunnelCarrier::new(tunnels)),
+            carrier: Arc::new(TunnelCarrier::new(chain.tunnels().clone())),
+            chain,
             is_tecc: self.tecc,
         }))
     }
