@@ -40,6 +40,7 @@ mod proxy_failures;
 mod proxy_hygiene;
 mod proxy_upstreams;
 mod proxy_websocket;
+mod proxy_websocket_http2;
 mod qpack;
 mod response_budget;
 mod tcp_abuse;

@@ -324,7 +324,7 @@ async fn socket(address: SocketAddr) -> (TcpStream, String) {
 }
 
 #[tokio::test]
-async fn websocket_takes_http1_over_tls_and_none_over_h2c() {
+async fn websocket_takes_http1_over_tls() {
     let (trusted, shown) = certificate();
     let (server, heads) = encrypted(&shown, false).await;
     let options = ProxyOptions {
@@ -351,15 +351,6 @@ async fn websocket_takes_http1_over_tls_and_none_over_h2c() {
         .map(|head| head.version)
         .collect();
     assert_eq!(versions, [Version::HTTP_2, Version::HTTP_11]);
-
-    let (server, _) = cleartext(TcpLimits::default()).await;
-    let h2c = proxy(
-        &format!("h2c://{}", server.local_addr()),
-        ProxyOptions::default(),
-    );
-    let public = plain(h2c, TcpLimits::default()).await;
-    let (_, line) = socket(public.local_addr()).await;
-    assert!(line.contains(" 501 "), "{line}");
 }
 
 /// A server at a Unix socket that answers with what it got; its path.

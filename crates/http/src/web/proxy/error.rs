@@ -25,6 +25,9 @@ pub enum ProxyError {
     /// The upstream answered a handshake of WebSocket with neither a consent nor a refusal.
     #[error("the upstream did not agree to WebSocket properly")]
     NotWebSocket,
+    /// WebSocket to an upstream of HTTP/2 that takes no extended CONNECT (RFC 8441, section 3).
+    #[error("the upstream takes no WebSocket over HTTP/2")]
+    NoExtendedConnect,
     /// TRACE, which would reveal the fields that the proxy adds (RFC 9110, section 9.3.8).
     #[error("TRACE is not supported")]
     Trace,
@@ -80,7 +83,7 @@ impl ProxyError {
             Self::Target | Self::ContentLength | Self::Body => StatusCode::BAD_REQUEST,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Self::Expectation => StatusCode::EXPECTATION_FAILED,
-            Self::Tunnel | Self::Trace => StatusCode::NOT_IMPLEMENTED,
+            Self::Tunnel | Self::NoExtendedConnect | Self::Trace => StatusCode::NOT_IMPLEMENTED,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Connect(_) | Self::Upstream(_) | Self::NotWebSocket => StatusCode::BAD_GATEWAY,
             Self::ConnectTimeout(_) | Self::HeadTimeout => StatusCode::GATEWAY_TIMEOUT,

@@ -4,7 +4,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::header::{CONNECTION, HOST};
@@ -12,9 +12,10 @@ use http::uri::{Authority, Scheme};
 use http::{Request, Response, Uri, Version};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper::ext::Protocol;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::sync::{Mutex, Notify};
+use tokio::time::{sleep, timeout};
 
 use super::connector::Connector;
 use super::link::Link;
@@ -31,6 +32,10 @@ const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
 /// requests for minutes. PING is no alternative: servers of gRPC close connections that send it often.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// How long a new upstream gets to say whether it takes extended CONNECT, and how often it is looked whether it did.
+const SETTINGS: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(5);
+
 /// Why there is no response.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -38,6 +43,8 @@ pub(super) enum Failure {
     Connect(BoxError),
     /// The upstream chose HTTP/1.1: the request, and the connection.
     NotHttp2(Box<(Request<Upload>, Link)>),
+    /// It is extended CONNECT, which the upstream does not take.
+    NoExtendedConnect,
     /// The request failed.
     Request(hyper::Error),
 }
@@ -60,8 +67,19 @@ struct Shared {
     sender: SendRequest<Upload>,
     /// Streams in progress.
     open: Arc<AtomicUsize>,
+    settings: Arc<Settings>,
+}
+
+/// What the upstream's SETTINGS say, as of the last look. hyper reads them in a task of its own, and does not report
+/// when they come.
+#[derive(Debug)]
+struct Settings {
     /// Most streams that the upstream permits.
-    most: Arc<AtomicUsize>,
+    most: AtomicUsize,
+    takes_extended_connect: AtomicBool,
+    /// It did not say so in time.
+    refuses_extended_connect: AtomicBool,
+    look: Notify,
 }
 
 /// A stream in progress, until the last clone is dropped. In the extensions of responses.
@@ -79,8 +97,29 @@ impl Drop for Counted {
 
 impl Shared {
     fn has_room(&self) -> bool {
-        let most = self.most.load(Ordering::Relaxed).max(1);
+        let most = self.settings.most.load(Ordering::Relaxed).max(1);
         self.open.load(Ordering::Relaxed) < most
+    }
+
+    /// Whether the upstream takes extended CONNECT; waits for its SETTINGS.
+    async fn takes_extended_connect(&self) -> bool {
+        let settings = &self.settings;
+        let waited = timeout(SETTINGS, async {
+            while !settings.takes_extended_connect.load(Ordering::Relaxed) {
+                if self.sender.is_closed()
+                    || settings.refuses_extended_connect.load(Ordering::Relaxed)
+                {
+                    return false;
+                }
+                settings.look.notify_one();
+                sleep(LOOK).await;
+            }
+            true
+        });
+        waited.await.unwrap_or_else(|_| {
+            (settings.refuses_extended_connect).store(true, Ordering::Relaxed);
+            false
+        })
     }
 
     fn open(&self) -> OpenStream {
@@ -121,6 +160,11 @@ impl Http2 {
                     return Err(Failure::NotHttp2(Box::new((request, link))));
                 }
             };
+            if request.extensions().get::<Protocol>().is_some()
+                && !connection.takes_extended_connect().await
+            {
+                return Err(Failure::NoExtendedConnect);
+            }
             request = self.convert(request);
             let mut error = match connection.sender.try_send_request(request).await {
                 Ok(mut response) => {
@@ -168,23 +212,38 @@ impl Http2 {
             .max_header_list_size(self.header_size)
             .handshake(link)
             .await?;
-        let most = Arc::new(AtomicUsize::new(connection.current_max_send_streams()));
-        let noted = Arc::clone(&most);
+        let settings = Arc::new(Settings {
+            most: AtomicUsize::new(connection.current_max_send_streams()),
+            takes_extended_connect: AtomicBool::new(false),
+            refuses_extended_connect: AtomicBool::new(false),
+            look: Notify::new(),
+        });
+        let noted = Arc::clone(&settings);
         tokio::spawn(async move {
             let mut connection = Box::pin(connection);
-            let ended = poll_fn(|cx| {
-                let polled = connection.as_mut().poll(cx);
-                noted.store(connection.current_max_send_streams(), Ordering::Relaxed);
-                polled
-            });
-            if let Err(error) = ended.await {
+            let ended = loop {
+                let ended = poll_fn(|cx| {
+                    let polled = connection.as_mut().poll(cx);
+                    let most = connection.current_max_send_streams();
+                    noted.most.store(most, Ordering::Relaxed);
+                    let takes = connection.is_extended_connect_protocol_enabled();
+                    noted.takes_extended_connect.store(takes, Ordering::Relaxed);
+                    polled
+                });
+                tokio::select! {
+                    biased;
+                    ended = ended => break ended,
+                    () = noted.look.notified() => {}
+                }
+            };
+            if let Err(error) = ended {
                 tracing::debug!(%error, "an HTTP/2 connection to an upstream failed");
             }
         });
         Ok(Shared {
             sender,
             open: Arc::default(),
-            most,
+            settings,
         })
     }
 

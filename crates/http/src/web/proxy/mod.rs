@@ -125,21 +125,27 @@ impl Shared {
         let client = self.client_of(&request);
         let permit = self.slots.try_acquire(client, 1);
         let permit = permit.map_err(|_| ProxyError::Busy)?;
-        let asked = websocket::asked(&request)
-            .filter(|_| self.options.websocket && self.sender.can_upgrade());
+        let asked = websocket::asked(&request).filter(|_| self.options.websocket);
         let (parts, body) = request.into_parts();
         let mut head = Outgoing::new(parts, &self.upstream, &self.options, asked.is_some())?;
-        let handshake = asked.map(|asked| Handshake::begin(asked, &mut head));
+        let over_http2 = self.sender.upgrades_over_http2();
+        let handshake = asked.map(|asked| Handshake::begin(asked, &mut head, over_http2));
         let handshake = handshake.transpose()?;
         let public = head.public.clone();
         let mut response = self.exchange(head, body, handshake.is_some()).await?;
         let stream = response.extensions_mut().remove();
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let handshake = handshake.ok_or(ProxyError::Tunnel)?;
-            return self.tunnel(handshake, response, &public, permit).await;
-        }
-        if handshake.is_some_and(|handshake| handshake.is_misleading(response.status())) {
-            return Err(ProxyError::NotWebSocket);
+        match handshake {
+            Some(handshake) if handshake.ends_http(response.status()) => {
+                let held = (permit, stream);
+                return self.tunnel(handshake, response, &public, held).await;
+            }
+            Some(handshake) if handshake.is_misleading(response.status()) => {
+                return Err(ProxyError::NotWebSocket);
+            }
+            _ if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                return Err(ProxyError::Tunnel);
+            }
+            _ => {}
         }
         rewrite::response(&mut response, &self.upstream, &self.options, &public);
         let pace = Pace::gap(self.options.body_gap);
@@ -160,7 +166,7 @@ impl Shared {
         handshake: Handshake,
         mut response: Response<Incoming>,
         public: &Public,
-        permit: SharedPermit,
+        (permit, stream): (SharedPermit, Option<OpenStream>),
     ) -> Result<Response<Body>, ProxyError> {
         if !handshake.is_accepted(&response) {
             return Err(ProxyError::NotWebSocket);
@@ -175,7 +181,7 @@ impl Shared {
             inner: tunnel,
             shared: self,
             is_of_upstream: |error| matches!(error, TunnelError::Upstream(_)),
-            _stream: None,
+            _stream: stream,
             _permit: permit,
         });
         Ok(handshake.response(head.headers, outgoing))

@@ -4,6 +4,7 @@
 use http::header::{CONNECTION, EXPECT, HOST, TE, UPGRADE};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Extensions, HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, request};
+use hyper::ext::Protocol;
 use percent_encoding::percent_decode_str;
 
 use super::error::ProxyError;
@@ -23,6 +24,8 @@ pub(super) struct Outgoing {
     pub(super) method: Method,
     pub(super) uri: Uri,
     pub(super) headers: HeaderMap,
+    /// Of extended CONNECT (RFC 8441, section 4).
+    pub(super) protocol: Option<Protocol>,
     /// Whether the client waits for 100 (Continue) before it sends its body.
     pub(super) expects_continue: bool,
     /// Host and scheme of the client's request.
@@ -89,6 +92,7 @@ impl Outgoing {
             method: client.method,
             uri,
             headers,
+            protocol: None,
             expects_continue,
             public,
         })
@@ -101,6 +105,9 @@ impl Outgoing {
         *request.uri_mut() = self.uri;
         *request.headers_mut() = self.headers;
         *request.version_mut() = Version::HTTP_11;
+        if let Some(protocol) = self.protocol {
+            request.extensions_mut().insert(protocol);
+        }
         request
     }
 }

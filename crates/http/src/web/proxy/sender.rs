@@ -59,9 +59,9 @@ impl Sender {
         }
     }
 
-    /// Whether connections can be upgraded, as those of HTTP/1.1.
-    pub(super) fn can_upgrade(&self) -> bool {
-        self.speaks != Speaks::Http2
+    /// Whether upgrades are extended CONNECT of HTTP/2: only where the upstream speaks nothing else.
+    pub(super) fn upgrades_over_http2(&self) -> bool {
+        self.speaks == Speaks::Http2
     }
 
     /// Whether requests are sent over HTTP/1.1, as far as it is known.
@@ -69,19 +69,21 @@ impl Sender {
         self.http2.is_none() || self.refuses_http2.load(Ordering::Relaxed)
     }
 
-    /// Sends `request`, a request of HTTP/1.1; over that version if it is an `upgrade`.
+    /// Sends `request`, a request of HTTP/1.1; over that version if it is an `upgrade`, unless it is one
+    /// [over HTTP/2](Self::upgrades_over_http2).
     pub(super) async fn send(
         &self,
         mut request: Request<Upload>,
         upgrade: bool,
     ) -> Result<Response<Incoming>, ProxyError> {
         if let Some(http2) = &self.http2
-            && !upgrade
+            && (!upgrade || self.upgrades_over_http2())
             && !self.refuses_http2.load(Ordering::Relaxed)
         {
             match http2.send(request).await {
                 Ok(response) => return Ok(response),
                 Err(Failure::Connect(error)) => return Err(ProxyError::connect(error)),
+                Err(Failure::NoExtendedConnect) => return Err(ProxyError::NoExtendedConnect),
                 Err(Failure::Request(error)) => return Err(ProxyError::Upstream(error.into())),
                 Err(Failure::NotHttp2(unsent)) => {
                     let (unsent, link) = *unsent;

@@ -1,5 +1,6 @@
-//! WebSocket through the proxy (RFC 6455): the upstream's handshake is `Upgrade` of HTTP/1.1; the client's is the same,
-//! or extended CONNECT (RFC 8441; RFC 9220), where the proxy makes the key and checks the answer to it.
+//! WebSocket through the proxy (RFC 6455): each side's handshake is `Upgrade` of HTTP/1.1, with a key and the answer to it,
+//! or extended CONNECT (RFC 8441; RFC 9220), without. Where only the upstream's has a key, the proxy makes it and checks
+//! the answer; where only the client's has one, the proxy answers.
 //!
 //! A handshake without the upstream's consent makes no tunnel: what a client sends after it never reaches the
 //! upstream, which would read it as further requests.
@@ -13,6 +14,7 @@ use http::header::{
     SEC_WEBSOCKET_KEY, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use hyper::ext::Protocol;
 
 use super::error::ProxyError;
 use super::fields::has_token;
@@ -32,8 +34,18 @@ const KEY_BYTES: usize = 16;
 #[derive(Debug)]
 pub(super) struct Handshake {
     asked: UpgradeRequest,
-    /// The answer to the proxy's own key; `None` if the key is the client's.
-    expected: Option<HeaderValue>,
+    upstream: UpstreamForm,
+}
+
+/// The upstream's handshake.
+#[derive(Debug)]
+enum UpstreamForm {
+    /// `Upgrade` with the client's key.
+    ClientKey,
+    /// `Upgrade` with a key of the proxy, and the answer to it.
+    OwnKey(HeaderValue),
+    /// Extended CONNECT, and the answer to the client's key if that has one.
+    Connect(Option<HeaderValue>),
 }
 
 /// The request for WebSocket in `request`, if it is one: over HTTP/1.1 it must be GET without content.
@@ -44,35 +56,64 @@ pub(super) fn asked<B>(request: &Request<B>) -> Option<UpgradeRequest> {
 }
 
 impl Handshake {
-    /// Makes `head`, the request for the upstream, one for WebSocket.
-    pub(super) fn begin(asked: UpgradeRequest, head: &mut Outgoing) -> Result<Self, ProxyError> {
+    /// Makes `head`, the request for the upstream, one for WebSocket: extended CONNECT if that goes `over_http2`.
+    pub(super) fn begin(
+        asked: UpgradeRequest,
+        head: &mut Outgoing,
+        over_http2: bool,
+    ) -> Result<Self, ProxyError> {
         let headers = &mut head.headers;
-        // GET has no content here.
+        // There is no content here.
         headers.remove(CONTENT_LENGTH);
+        if over_http2 {
+            head.method = Method::CONNECT;
+            head.protocol = Some(Protocol::from_static(WEBSOCKET));
+            let key = headers.remove(SEC_WEBSOCKET_KEY);
+            let answer = match key.filter(|_| !asked.is_connect()) {
+                Some(key) => Some(answer_to(key.as_bytes()).ok_or(ProxyError::Tunnel)?),
+                None if asked.is_connect() => None,
+                // A client of HTTP/1.1 that sends no key gets no answer that it could check.
+                None => return Err(ProxyError::Tunnel),
+            };
+            let upstream = UpstreamForm::Connect(answer);
+            return Ok(Self { asked, upstream });
+        }
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static(WEBSOCKET));
         headers.remove(SEC_WEBSOCKET_ACCEPT);
-        let mut expected = None;
+        let mut upstream = UpstreamForm::ClientKey;
         if asked.is_connect() {
             head.method = Method::GET;
             let key = new_key().ok_or(ProxyError::Tunnel)?;
-            expected = Some(answer_to(key.as_bytes()).ok_or(ProxyError::Tunnel)?);
+            let answer = answer_to(key.as_bytes()).ok_or(ProxyError::Tunnel)?;
+            upstream = UpstreamForm::OwnKey(answer);
             headers.insert(SEC_WEBSOCKET_KEY, key);
         }
-        Ok(Self { asked, expected })
+        Ok(Self { asked, upstream })
     }
 
-    /// Whether `response`, with the status 101, is the upstream's consent.
+    /// Whether a response with `status` ends HTTP, if it is the upstream's consent.
+    pub(super) fn ends_http(&self, status: StatusCode) -> bool {
+        match self.upstream {
+            UpstreamForm::Connect(_) => status.is_success(),
+            _ => status == StatusCode::SWITCHING_PROTOCOLS,
+        }
+    }
+
+    /// Whether `response`, whose status [ends HTTP](Self::ends_http), is the upstream's consent.
     pub(super) fn is_accepted<B>(&self, response: &Response<B>) -> bool {
+        if matches!(self.upstream, UpstreamForm::Connect(_)) {
+            return true;
+        }
         let headers = response.headers();
         let mut answers = headers.get_all(SEC_WEBSOCKET_ACCEPT).iter();
         let (answer, other) = (answers.next(), answers.next());
         has_token(headers, &CONNECTION, "upgrade")
             && has_token(headers, &UPGRADE, WEBSOCKET)
             && other.is_none()
-            && match &self.expected {
-                Some(expected) => answer == Some(expected),
-                None => answer.is_some(),
+            && match &self.upstream {
+                UpstreamForm::OwnKey(expected) => answer == Some(expected),
+                _ => answer.is_some(),
             }
     }
 
@@ -101,6 +142,9 @@ impl Handshake {
         }
         if self.asked.is_connect() {
             headers.remove(SEC_WEBSOCKET_ACCEPT);
+        }
+        if let UpstreamForm::Connect(Some(answer)) = &self.upstream {
+            headers.insert(SEC_WEBSOCKET_ACCEPT, answer.clone());
         }
         Response::from_parts(head, outgoing)
     }
