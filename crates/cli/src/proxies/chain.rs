@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::Version;
 use swiftwater::Client;
 use swiftwater_tunnel::client::TunnelClient;
+use swiftwater_tunnel::target::Target;
 
 use super::connector::{ConnectorSettings, ProxyConnector, Through, Way};
 use super::hop::{LossRepair, ProxyHop};
@@ -124,6 +125,8 @@ impl Proxy {
         let template = hop.template.clone();
         let proxy = template.proxy();
         let (host, port) = proxy.map_err(|error| Failure::new(Exit::Usage, error))?;
+        let target = Target::new(&host, port);
+        let target = target.map_err(|error| Failure::new(Exit::Usage, error))?;
         let settings = ConnectorSettings {
             time_limit: settings.time_limit,
             tuning: settings.tuning,
@@ -132,7 +135,7 @@ impl Proxy {
         let connector = ProxyConnector::new(hop, way, &settings)?;
         let (quic, token) = (connector.quic.clone(), hop.token.as_ref());
         Ok(Self {
-            name: format!("{host}:{port}"),
+            name: target.to_string(),
             host,
             port,
             quic,

@@ -65,6 +65,7 @@ impl Handshake {
         let headers = &mut head.headers;
         // There is no content here.
         headers.remove(CONTENT_LENGTH);
+        headers.remove(SEC_WEBSOCKET_ACCEPT);
         if over_http2 {
             head.method = Method::CONNECT;
             head.protocol = Some(Protocol::from_static(WEBSOCKET));
@@ -80,7 +81,6 @@ impl Handshake {
         }
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static(WEBSOCKET));
-        headers.remove(SEC_WEBSOCKET_ACCEPT);
         let mut upstream = UpstreamForm::ClientKey;
         if asked.is_connect() {
             head.method = Method::GET;
