@@ -63,8 +63,9 @@ async fn a_transfer_survives_five_percent_loss() {
         transfer(&connection, 1 << 20).await;
         let path = connection.stats().paths[0].clone();
         assert!(path.lost_packets.get() > 0);
+        // Twice the delay, but for the age of the worker's clock, which is read once for a batch of arrivals.
         assert!(
-            path.min_rtt >= Duration::from_millis(4),
+            path.min_rtt >= Duration::from_millis(3),
             "{:?}",
             path.min_rtt
         );
