@@ -53,7 +53,7 @@ const EXACTLY: &[(&str, &[&str])] = &[
     ),
     ("acme", &["http"]),
     ("tecc", &["units", "wire"]),
-    ("tunnel", &["units", "wire", "tecc", "net", "http"]),
+    ("tunnel", &["units", "wire", "tls", "tecc", "net", "http"]),
 ];
 
 /// Crates that never touch a clock, a socket or a runtime.

@@ -81,6 +81,71 @@ fn get_goes_through_a_proxy_and_the_proxy_counts() {
 }
 
 #[test]
+fn packets_are_forwarded_for_who_asks_for_it() {
+    let content: Vec<u8> = (0..2_000_000_u32).map(|n| (n >> 3) as u8).collect();
+    let site = Site::start(&[("file", &content)]);
+    let mut proxy = Proxy::start();
+    let metrics = proxy.server.next();
+    let metrics = metrics["address"].as_str().unwrap();
+    let forwarded = || {
+        let (_, counts) = http(metrics, "/metrics").unwrap();
+        let direction = "swiftwater_tunnel_datagrams_forwarded_total{direction=\"to-client\"} ";
+        let count = counts.lines().find_map(|line| line.strip_prefix(direction));
+        count.unwrap().parse::<f64>().unwrap()
+    };
+    let url = format!("https://127.0.0.1:{}/file", site.port);
+    let received = || {
+        let received = fs::read(site.path("received")).unwrap();
+        fs::remove_file(site.path("received")).unwrap();
+        received
+    };
+    succeeded(&proxy.get(&site, &url, &[]).output().unwrap());
+    assert!(received() == content);
+    assert!(forwarded() < 0.1, "nobody asked for it");
+    let mut before = 0.0;
+    for flag in ["--proxy-forwarding", "--proxy-forwarding=identity"] {
+        succeeded(&proxy.get(&site, &url, &[flag]).output().unwrap());
+        assert!(received() == content);
+        assert!(forwarded() > before + 500.0, "{flag}");
+        before = forwarded();
+    }
+    // A program that knows nothing of it, through a local address.
+    let mut connect = swiftwater();
+    connect.args([
+        "tunnel",
+        "connect",
+        proxy.server.first["address"].as_str().unwrap(),
+    ]);
+    connect.args([
+        "-L",
+        &format!("0:127.0.0.1:{}", site.port),
+        "--json",
+        "--forwarding",
+    ]);
+    connect
+        .arg("--token-file")
+        .arg(proxy.directory.path().join("tokens"));
+    connect
+        .arg("--ca")
+        .arg(proxy.directory.path().join("dev-cert.pem"));
+    let connect = Running::start(connect);
+    let local = connect.first["local"].as_str().unwrap();
+    let mut get = swiftwater();
+    get.args([
+        "get",
+        &format!("https://{local}/file"),
+        "--no-state",
+        "--protocol",
+        "h3",
+    ]);
+    get.arg("--ca").arg(site.certificate());
+    get.arg("-o").arg(site.path("received"));
+    succeeded(&get.output().unwrap());
+    assert!(received() == content);
+    assert!(forwarded() > before + 500.0);
+}
+
+#[test]
 fn what_the_proxy_refuses_is_said() {
     let site = Site::start(&[("file", b"content")]);
     let proxy = Proxy::start();
@@ -104,6 +169,8 @@ fn flags_that_contradict_a_proxy_are_refused() {
         &["--migrate-after", "1MB"],
         &["--path", "127.0.0.1", "--path-operation", "1MB,abandon,0"],
         &["--path", "127.0.0.1", "--proxy-http-version", "h2"],
+        &["--tecc", "--proxy-forwarding"],
+        &["--proxy-forwarding=rot13"],
     ] {
         let mut get = swiftwater();
         get.args(["get", "https://127.0.0.1/x", "--proxy", "127.0.0.1:9"]);

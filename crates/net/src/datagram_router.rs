@@ -1,5 +1,5 @@
-//! Where received datagrams go: to a connection of this worker, a new one, another worker, or nowhere but for an
-//! answer of the endpoint.
+//! Where received datagrams go: to a connection of this worker, a new one, another worker, the receiver of a virtual
+//! connection ID, or nowhere but for an answer of the endpoint.
 //!
 //! A batch is routed first, under the endpoint's lock, and processed afterwards, without it: opening and closing of
 //! connections, accepting and statistics wait for look-ups, never for packet protection.
@@ -7,6 +7,7 @@
 use std::iter;
 use std::sync::Arc;
 
+use swiftwater_quic::wire::ConnectionId;
 use swiftwater_quic::{Connection as Core, ConnectionHandle, Routed, Transmit};
 use swiftwater_units::Instant;
 
@@ -15,6 +16,7 @@ use crate::connection_table::ConnectionTable;
 use crate::endpoint_shared::{EndpointShared, count};
 use crate::recv_batch::DatagramBatch;
 use crate::socket::Parcel;
+use crate::virtual_ids::{VirtualIdReceiver, VirtualIds, VirtualPacket};
 use crate::worker_sockets::WorkerSockets;
 
 /// Room for answers of the endpoint itself.
@@ -27,6 +29,8 @@ pub(crate) enum Destination {
     Connection(usize),
     /// The worker with this index.
     Worker { index: u8, established: bool },
+    /// The receiver of a virtual connection ID, by its place among those of the batch.
+    Virtual(usize),
     /// It was dropped or answered.
     None,
 }
@@ -37,6 +41,8 @@ pub(crate) struct DatagramRouter {
     /// All workers of the endpoint, this one included.
     workers: Arc<[Arc<EndpointShared>]>,
     response: Box<ResponseRoom>,
+    /// The virtual connection IDs of a batch, in the order of their packets.
+    receivers: Vec<(ConnectionId, Arc<dyn VirtualIdReceiver>)>,
 }
 
 impl DatagramRouter {
@@ -46,11 +52,12 @@ impl DatagramRouter {
             shared,
             workers,
             response: Box::new([0; size_of::<ResponseRoom>()]),
+            receivers: Vec::new(),
         }
     }
 
     /// Appends to `destinations` where each datagram of `batch` goes. New connections are in the table afterwards,
-    /// answers of the endpoint are sent, and what is for other workers is forwarded.
+    /// answers of the endpoint are sent, and what is for other workers or virtual connection IDs is handed over.
     ///
     /// The endpoint's lock is released after each datagram that takes more than a look-up.
     pub(crate) fn route(
@@ -61,10 +68,15 @@ impl DatagramRouter {
         table: &mut ConnectionTable,
         destinations: &mut Vec<Destination>,
     ) {
-        let mut forwards = false;
+        let mut has_others = false;
         let mut locked = None;
         for (meta, datagram) in batch.datagrams() {
             let endpoint = locked.get_or_insert_with(|| self.shared.lock());
+            if let Some(place) = virtual_place(&mut self.receivers, &endpoint.virtual_ids, datagram)
+            {
+                destinations.push(Destination::Virtual(place));
+                continue;
+            }
             endpoint.limit_backlog();
             let routed = endpoint
                 .core
@@ -82,7 +94,7 @@ impl DatagramRouter {
                     worker,
                     established,
                 } => {
-                    forwards = true;
+                    has_others = true;
                     Destination::Worker {
                         index: worker,
                         established,
@@ -97,8 +109,11 @@ impl DatagramRouter {
             });
         }
         drop(locked);
-        if forwards {
-            self.forward(batch, destinations);
+        if has_others {
+            self.hand_over(batch, destinations);
+        }
+        if !self.receivers.is_empty() {
+            self.hand_to_receivers(batch, destinations);
         }
     }
 
@@ -109,7 +124,7 @@ impl DatagramRouter {
     }
 
     /// Leaves datagrams to other workers; what those have no room for is dropped.
-    fn forward(&self, batch: &mut impl DatagramBatch, destinations: &[Destination]) {
+    fn hand_over(&self, batch: &mut impl DatagramBatch, destinations: &[Destination]) {
         let datagrams = batch.datagrams().zip(destinations);
         let mut datagrams = datagrams
             .filter_map(|((meta, datagram), destination)| match destination {
@@ -128,14 +143,47 @@ impl DatagramRouter {
                 Some((meta, datagram, established))
             });
             let taken = if let Some(worker) = self.workers.get(usize::from(worker)) {
-                worker.inbox.forward(run)
+                worker.inbox.hand_over(run)
             } else {
                 run.for_each(drop);
                 0
             };
-            count(&self.shared.counters.forwarded, taken);
-            count(&self.shared.counters.forwards_dropped, offered - taken);
+            count(&self.shared.counters.handed_over, taken);
+            count(&self.shared.counters.handovers_dropped, offered - taken);
         }
+    }
+
+    /// Hands packets with virtual connection IDs to their receivers.
+    fn hand_to_receivers(&mut self, batch: &mut impl DatagramBatch, destinations: &[Destination]) {
+        let datagrams = batch.datagrams().zip(destinations);
+        let mut packets = datagrams
+            .filter_map(|((meta, packet), destination)| match destination {
+                Destination::Virtual(place) => Some((*place, meta, packet)),
+                _ => None,
+            })
+            .peekable();
+        let mut taken = 0;
+        while let Some(&(place, ..)) = packets.peek() {
+            let receiver = self.receivers.get(place);
+            let id_len = receiver.map_or(0, |(id, _)| id.len());
+            let mut run = iter::from_fn(|| {
+                let (_, meta, packet) = packets.next_if(|(to, ..)| *to == place)?;
+                taken += 1;
+                Some(VirtualPacket {
+                    packet,
+                    id_len,
+                    remote: meta.remote,
+                    ecn: meta.ecn,
+                })
+            });
+            if let Some((_, receiver)) = receiver {
+                receiver.receive(&mut run);
+            }
+            // What it left is dropped.
+            run.for_each(drop);
+        }
+        count(&self.shared.counters.virtual_packets, taken);
+        self.receivers.clear();
     }
 
     /// Sends an answer of the endpoint. The peer relies on none; a full socket drops them.
@@ -149,4 +197,23 @@ impl DatagramRouter {
             _ => count(&counters.send_errors, 1),
         }
     }
+}
+
+/// The place in `receivers` of who takes a datagram; `None` if it has no virtual connection ID. A train of packets with
+/// one ID takes one look-up.
+fn virtual_place(
+    receivers: &mut Vec<(ConnectionId, Arc<dyn VirtualIdReceiver>)>,
+    ids: &VirtualIds,
+    datagram: &[u8],
+) -> Option<usize> {
+    if let [.., (last, _)] = receivers.as_slice()
+        && let [first, rest @ ..] = datagram
+        && first & 0x80 == 0
+        && rest.starts_with(last.as_bytes())
+    {
+        return Some(receivers.len() - 1);
+    }
+    let (id, receiver) = ids.find(datagram)?;
+    receivers.push((id, Arc::clone(receiver)));
+    Some(receivers.len() - 1)
 }

@@ -1,10 +1,12 @@
 //! What a worker and the handles of its endpoint share.
 
 use std::collections::VecDeque;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use swiftwater_quic::wire::ConnectionId;
 use swiftwater_quic::{Endpoint as Core, SocketId};
 use swiftwater_units::Instant;
 use tokio::runtime::Handle as Runtime;
@@ -14,7 +16,9 @@ use crate::clock::Clock;
 use crate::connection::Connection;
 use crate::connection_worker::ConnectionWorker;
 use crate::inbox::Inbox;
+use crate::socket::Parcel;
 use crate::socket_list::SocketList;
+use crate::virtual_ids::{VirtualIdError, VirtualIdReceiver, VirtualIds};
 use crate::worker_socket::WorkerSocket;
 
 /// One worker of an endpoint. Locks are taken in the order: a connection's, this one, an inbox's: what runs on a
@@ -45,6 +49,8 @@ pub(crate) struct EndpointState {
     pub(crate) core: Core,
     /// The worker's sockets.
     pub(crate) sockets: SocketList,
+    /// Destinations of packets that are of no connection.
+    pub(crate) virtual_ids: VirtualIds,
     /// Connections that are complete and wait for `accept`.
     pub(crate) accept: VecDeque<Connection>,
     /// Incoming handshakes in progress: each has a place in `accept` reserved.
@@ -70,8 +76,9 @@ pub(crate) struct IoCounters {
     pub(crate) receive_errors: AtomicU64,
     pub(crate) send_errors: AtomicU64,
     pub(crate) wakeups: AtomicU64,
-    pub(crate) forwarded: AtomicU64,
-    pub(crate) forwards_dropped: AtomicU64,
+    pub(crate) virtual_packets: AtomicU64,
+    pub(crate) handed_over: AtomicU64,
+    pub(crate) handovers_dropped: AtomicU64,
     pub(crate) handshakes_failed: AtomicU64,
 }
 
@@ -93,6 +100,7 @@ impl EndpointShared {
             state: Mutex::new(EndpointState {
                 core,
                 sockets: SocketList::new(socket),
+                virtual_ids: VirtualIds::default(),
                 accept: VecDeque::new(),
                 handshakes: 0,
                 backlog,
@@ -136,6 +144,50 @@ impl ConnectionWorker for EndpointShared {
 
     fn local_address(&self) -> SocketAddr {
         self.lock().sockets.local()
+    }
+
+    fn has_udp_socket(&self, socket: SocketId) -> bool {
+        self.lock().sockets.sender(socket).is_some()
+    }
+
+    fn send(&self, socket: SocketId, parcel: Parcel<'_>) -> io::Result<()> {
+        let sender = self.lock().sockets.sender(socket).cloned();
+        let sender = sender.ok_or(io::ErrorKind::Unsupported)?;
+        let size = parcel.segment_size.unwrap_or(parcel.contents.len()).max(1);
+        let sent = sender.try_send_all(&parcel, size, |datagrams| {
+            count(&self.counters.sends, 1);
+            count(&self.counters.datagrams_sent, datagrams as u64);
+        });
+        if sent.is_err() {
+            count(&self.counters.send_errors, 1);
+        }
+        sent
+    }
+
+    fn issue_virtual_id(
+        &self,
+        receiver: Arc<dyn VirtualIdReceiver>,
+    ) -> Result<ConnectionId, VirtualIdError> {
+        let mut state = self.lock();
+        let id = state.core.unused_cid().ok_or(VirtualIdError::Short)?;
+        state.virtual_ids.add(id, receiver)?;
+        Ok(id)
+    }
+
+    fn accept_virtual_id(
+        &self,
+        id: ConnectionId,
+        receiver: Arc<dyn VirtualIdReceiver>,
+    ) -> Result<(), VirtualIdError> {
+        let mut state = self.lock();
+        if state.core.has_cid(id) {
+            return Err(VirtualIdError::Conflict);
+        }
+        state.virtual_ids.add(id, receiver)
+    }
+
+    fn remove_virtual_id(&self, id: &ConnectionId) {
+        self.lock().virtual_ids.remove(id);
     }
 
     fn runtime(&self) -> Runtime {

@@ -28,12 +28,15 @@ pub struct EndpointStats {
     pub send_errors: u64,
     /// Times that the endpoint's task ran.
     pub wakeups: u64,
+    /// Packets received with virtual connection IDs, which are of no connection
+    /// ([`Connection::issue_virtual_id`](crate::Connection::issue_virtual_id)).
+    pub virtual_packets: u64,
     /// Datagrams received for a connection of another worker and handed to it: the client's address
     /// changed since the connection began.
-    pub forwarded: u64,
+    pub handed_over: u64,
     /// Datagrams for other workers that were dropped because those didn't keep up; they count as
     /// lost.
-    pub forwards_dropped: u64,
+    pub handovers_dropped: u64,
     /// Incoming connections that were over before their handshake was complete.
     pub handshakes_failed: u64,
     /// Routing: Retry, Version Negotiation, resets, refusals, drops.
@@ -57,8 +60,9 @@ impl EndpointStats {
             receive_errors: get(&counters.receive_errors),
             send_errors: get(&counters.send_errors),
             wakeups: get(&counters.wakeups),
-            forwarded: get(&counters.forwarded),
-            forwards_dropped: get(&counters.forwards_dropped),
+            virtual_packets: get(&counters.virtual_packets),
+            handed_over: get(&counters.handed_over),
+            handovers_dropped: get(&counters.handovers_dropped),
             handshakes_failed: get(&counters.handshakes_failed),
             routing,
         }
@@ -77,8 +81,9 @@ impl AddAssign for EndpointStats {
         self.receive_errors += other.receive_errors;
         self.send_errors += other.send_errors;
         self.wakeups += other.wakeups;
-        self.forwarded += other.forwarded;
-        self.forwards_dropped += other.forwards_dropped;
+        self.virtual_packets += other.virtual_packets;
+        self.handed_over += other.handed_over;
+        self.handovers_dropped += other.handovers_dropped;
         self.handshakes_failed += other.handshakes_failed;
         self.routing += other.routing;
     }

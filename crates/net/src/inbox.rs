@@ -7,7 +7,7 @@ use swiftwater_quic::{ConnectionHandle, DatagramMeta, SocketId};
 
 use crate::connection::Connection;
 use crate::connection_shared::ConnectionShared;
-use crate::forwarded::Forwarded;
+use crate::handed_over::HandedOver;
 use crate::socket::Bound;
 
 /// What a worker has been sent since it last took its messages.
@@ -26,7 +26,7 @@ pub(crate) struct WorkerMessages {
     /// The endpoint is closing or was released.
     pub(crate) state_changed: bool,
     /// Datagrams that other workers received for connections of this one.
-    pub(crate) forwarded: Forwarded,
+    pub(crate) handed_over: HandedOver,
     /// Connections that were not accepted before the endpoint was closed.
     pub(crate) discarded: Vec<Connection>,
 }
@@ -35,7 +35,7 @@ impl WorkerMessages {
     fn is_empty(&self) -> bool {
         self.added.is_empty()
             && self.touched.is_empty()
-            && self.forwarded.is_empty()
+            && self.handed_over.is_empty()
             && !self.state_changed
             && self.sockets.is_empty()
             && self.closed_sockets.is_empty()
@@ -77,7 +77,7 @@ impl Inbox {
 
     /// Leaves datagrams for the worker, each with whether it is of an established connection, at the price of one lock and at most one wake-up for all of them; returns how
     /// many it takes. The others have to be dropped: the worker is gone, or doesn't keep up.
-    pub(crate) fn forward<'a>(
+    pub(crate) fn hand_over<'a>(
         &self,
         datagrams: impl Iterator<Item = (DatagramMeta, &'a [u8], bool)>,
     ) -> u64 {
@@ -86,8 +86,8 @@ impl Inbox {
             let mut inner = self.lock();
             let open = !inner.closed;
             for (meta, datagram, established) in datagrams {
-                let forwarded = &mut inner.messages.forwarded;
-                let fits = open && forwarded.push(meta, datagram, established);
+                let handed_over = &mut inner.messages.handed_over;
+                let fits = open && handed_over.push(meta, datagram, established);
                 taken += u64::from(fits);
             }
             inner.waker.take_if(|_| taken > 0)
@@ -98,11 +98,11 @@ impl Inbox {
         taken
     }
 
-    /// The worker is gone: nothing is forwarded to it any more.
+    /// The worker is gone: nothing is handed over to it any more.
     pub(crate) fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
-        inner.messages.forwarded = Forwarded::default();
+        inner.messages.handed_over = HandedOver::default();
     }
 
     /// Swaps the messages for `empty`, which keeps its allocations.
@@ -113,7 +113,7 @@ impl Inbox {
     /// True if connections were touched, and no datagrams of other workers wait.
     pub(crate) fn only_touches(&self) -> bool {
         let inner = self.lock();
-        !inner.messages.touched.is_empty() && inner.messages.forwarded.is_empty()
+        !inner.messages.touched.is_empty() && inner.messages.handed_over.is_empty()
     }
 
     /// Leaves `waker` to be woken by the next message; false if there are messages already.
@@ -158,17 +158,17 @@ mod tests {
         for batches in 1..=3 {
             assert!(inbox.park(&waker));
             let datagrams = [&b"one"[..]; 64].map(|datagram| (meta, datagram, true));
-            assert_eq!(inbox.forward(datagrams.into_iter()), 64);
+            assert_eq!(inbox.hand_over(datagrams.into_iter()), 64);
             assert_eq!(wakes.0.load(Ordering::Relaxed), batches);
             assert!(!inbox.park(&waker), "there is something to take");
             let mut messages = WorkerMessages::default();
             inbox.take(&mut messages);
-            assert!(!messages.forwarded.is_empty());
+            assert!(!messages.handed_over.is_empty());
         }
         // Nothing is taken after the end, and nothing is woken.
         assert!(inbox.park(&waker));
         inbox.close();
-        assert_eq!(inbox.forward([(meta, &b"late"[..], true)].into_iter()), 0);
+        assert_eq!(inbox.hand_over([(meta, &b"late"[..], true)].into_iter()), 0);
         assert_eq!(wakes.0.load(Ordering::Relaxed), 3);
     }
 }

@@ -9,6 +9,7 @@
 //! - [`Application`]: a protocol that runs on a connection inside its worker.
 //! - [`TraceFactory`]: observations of connections, for `tracing`.
 //! - [`TcpInspector`]: what Linux knows of a TCP connection, to compare it with QUIC.
+//! - [`VirtualId`]: packets on the 4-tuple of a connection that are not of it, for proxies that forward.
 //! - [`relay`]: puts any UDP program behind an emulated link; with the feature `tun`, on Linux, whatever
 //!   takes IP packets.
 //!
@@ -30,6 +31,7 @@ mod connection_shared;
 mod connection_signals;
 mod connection_state;
 mod connection_table;
+mod connection_virtual_ids;
 mod connection_worker;
 mod datagram_fates;
 mod datagram_router;
@@ -40,8 +42,7 @@ mod endpoint_shared;
 mod endpoint_stats;
 mod error;
 mod faults;
-mod forwarded;
-
+mod handed_over;
 mod idle_release;
 mod inbox;
 mod migration_request;
@@ -59,6 +60,7 @@ mod socket_list;
 mod tcp_statistics;
 mod timers;
 mod trace;
+mod virtual_ids;
 mod worker;
 mod worker_pool;
 mod worker_runtime;
@@ -81,3 +83,4 @@ pub use send_stream::SendStream;
 pub use swiftwater_quic as quic;
 pub use tcp_statistics::{TcpInspector, TcpStatistics};
 pub use trace::TraceFactory;
+pub use virtual_ids::{VirtualId, VirtualIdError, VirtualIdReceiver, VirtualPacket};

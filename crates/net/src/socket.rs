@@ -289,6 +289,43 @@ impl Socket {
         }
     }
 
+    /// Sends all datagrams of a parcel, of `size` bytes each but for a shorter last one, in as few system calls as the
+    /// system permits. `on_sent` gets the number of datagrams of each call.
+    pub(crate) fn try_send_all(
+        &self,
+        parcel: &Parcel<'_>,
+        size: usize,
+        mut on_sent: impl FnMut(usize),
+    ) -> io::Result<()> {
+        let at_once = self.max_segments().min(MAX_UDP_PAYLOAD / size).max(1);
+        for contents in parcel.contents.chunks(at_once * size) {
+            let run = Parcel {
+                contents,
+                segment_size: Some(size).filter(|size| *size < contents.len()),
+                ..*parcel
+            };
+            match self.try_send(&run) {
+                Ok(()) => on_sent(contents.len().div_ceil(size)),
+                Err(error)
+                    if run.segment_size.is_some() && error.kind() != io::ErrorKind::WouldBlock =>
+                {
+                    // Segmentation offload doesn't work here after all.
+                    for contents in contents.chunks(size) {
+                        let segment_size = None;
+                        self.try_send(&Parcel {
+                            contents,
+                            segment_size,
+                            ..*parcel
+                        })?;
+                        on_sent(1);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     fn send(&self, parcel: &Parcel<'_>) -> io::Result<()> {
         let transmit = self.transmit(parcel);
         self.state.try_send((&self.io).into(), &transmit)

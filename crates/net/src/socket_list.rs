@@ -1,4 +1,5 @@
-//! What an endpoint's handles look up of its sockets: numbers and addresses.
+//! What an endpoint's handles look up of its sockets: numbers, addresses, and the sockets of the system for packets
+//! that are of no connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use swiftwater_quic::SocketId;
 
 use crate::carrier::DatagramCarrier;
-use crate::socket::Family;
+use crate::socket::{Family, Socket};
 use crate::worker_socket::WorkerSocket;
 
 /// The sockets of a worker, by number, and where new connections start.
@@ -19,6 +20,8 @@ pub(crate) struct SocketList {
     given: u16,
     /// The first one, if it is a carrier, not a socket of the system.
     carrier: Option<Arc<dyn DatagramCarrier>>,
+    /// Sockets of the system that the worker uses.
+    senders: Vec<(SocketId, Arc<Socket>)>,
 }
 
 impl SocketList {
@@ -28,7 +31,26 @@ impl SocketList {
             current: SocketId::default(),
             given: 1,
             carrier: first.carrier().cloned(),
+            senders: (first.udp().cloned())
+                .map(|socket| (SocketId::default(), socket))
+                .into_iter()
+                .collect(),
         }
+    }
+
+    /// The worker uses `socket` from now on.
+    pub(crate) fn set_sender(&mut self, id: SocketId, socket: Arc<Socket>) {
+        if self.address(id).is_some() {
+            self.senders.push((id, socket));
+        }
+    }
+
+    /// The socket of the system with this number; `None` if it is a carrier, gone, or not in use yet.
+    pub(crate) fn sender(&self, id: SocketId) -> Option<&Arc<Socket>> {
+        let mut senders = self.senders.iter();
+        senders
+            .find(|(have, _)| *have == id)
+            .map(|(_, socket)| socket)
     }
 
     /// A number for one more socket; `None` once all are used up.
@@ -44,6 +66,7 @@ impl SocketList {
         let before = self.all.len();
         if id != self.current {
             self.all.retain(|(have, ..)| *have != id);
+            self.senders.retain(|(have, _)| *have != id);
         }
         self.all.len() < before
     }

@@ -62,7 +62,7 @@ impl WorkerPool {
             let _context = runtime.enter();
             let first = sockets.first().map(WorkerSocket::local_addr);
             let socket = bind(address, options, count, first)?;
-            sockets.push(WorkerSocket::Udp(socket));
+            sockets.push(WorkerSocket::Udp(Arc::new(socket)));
             runtimes.push(runtime);
         }
         Self::run(options, preferred, extra, runtimes, sockets)

@@ -12,7 +12,7 @@ use crate::socket::{Family, Parcel, Socket};
 /// One socket of a worker.
 pub(crate) enum WorkerSocket {
     /// Of the system.
-    Udp(Socket),
+    Udp(Arc<Socket>),
     /// In its place.
     Carrier(Arc<dyn DatagramCarrier>),
 }
@@ -33,6 +33,14 @@ impl WorkerSocket {
                 SocketAddr::V6(local) if local.ip().is_unspecified() => Family::Dual,
                 SocketAddr::V6(_) => Family::V6,
             },
+        }
+    }
+
+    /// The socket of the system, if it is one.
+    pub(crate) fn udp(&self) -> Option<&Arc<Socket>> {
+        match self {
+            Self::Udp(socket) => Some(socket),
+            Self::Carrier(_) => None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The sockets of a worker: one at first, more when connections move between addresses.
 
 use std::io;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use swiftwater_quic::SocketId;
@@ -56,10 +57,18 @@ impl WorkerSockets {
 
     /// Adds a socket. To be called by the task that uses it. One that the runtime doesn't take is as
     /// good as one that fails to send.
-    pub(crate) fn add(&mut self, id: SocketId, bound: Bound) {
+    pub(crate) fn add(&mut self, id: SocketId, bound: Bound) -> Option<Arc<Socket>> {
         match Socket::register(bound) {
-            Ok(socket) => self.all.push((id, WorkerSocket::Udp(socket))),
-            Err(error) => tracing::warn!(%error, "a socket can't be used"),
+            Ok(socket) => {
+                let socket = Arc::new(socket);
+                let added = WorkerSocket::Udp(Arc::clone(&socket));
+                self.all.push((id, added));
+                Some(socket)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a socket can't be used");
+                None
+            }
         }
     }
 

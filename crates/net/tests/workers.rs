@@ -89,7 +89,7 @@ async fn clients_are_spread_and_stay() {
             // 32 on average; fewer than 8 would happen once in 10^10 runs.
             assert!(worker.routing.accepted >= 8, "{workers:?}");
             assert_eq!(worker.connections, worker.routing.accepted as usize);
-            assert_eq!((worker.forwarded, worker.routing.handed_over), (0, 0));
+            assert_eq!((worker.handed_over, worker.routing.handed_over), (0, 0));
             assert!(worker.datagrams_received > 0 && worker.datagrams_sent > 0);
         }
         let all = server.stats();
@@ -202,7 +202,7 @@ async fn a_client_that_moves_stays_with_its_worker_and_loses_nothing() {
                 relay.rebind().unwrap();
             };
             tokio::join!(transfer(&connection, 300_000, round), moving);
-            if server.stats().forwarded > 0 && round >= 2 {
+            if server.stats().handed_over > 0 && round >= 2 {
                 break;
             }
         }
@@ -210,12 +210,12 @@ async fn a_client_that_moves_stays_with_its_worker_and_loses_nothing() {
         let now: Vec<_> = workers.iter().map(|w| w.connections).collect();
         assert_eq!(now, home, "it never changed hands");
         let all = server.stats();
-        assert!(all.forwarded > 0, "{workers:?}");
-        assert_eq!((all.routing.accepted, all.forwards_dropped), (1, 0));
+        assert!(all.handed_over > 0, "{workers:?}");
+        assert_eq!((all.routing.accepted, all.handovers_dropped), (1, 0));
         assert_eq!(all.routing.resets_sent, 0, "no worker reset it");
         // Only the worker that has no connection hands datagrams over.
         for worker in &workers {
-            assert_eq!(worker.forwarded > 0, worker.connections == 0);
+            assert_eq!(worker.handed_over > 0, worker.connections == 0);
         }
     })
     .await;
@@ -247,7 +247,7 @@ async fn retry_and_opening_work_with_several_workers() {
         for worker in client.worker_stats() {
             assert_eq!(worker.routing.opened, 2);
         }
-        assert!(client.stats().forwarded > 0);
+        assert!(client.stats().handed_over > 0);
     })
     .await;
 }

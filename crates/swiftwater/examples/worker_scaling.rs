@@ -318,7 +318,7 @@ fn run(plan: &Plan, job: &str, servers: Servers) -> Outcome<Run> {
         cost: total / operations,
         busiest: in_workers.iter().copied().fold(0.0, f64::max) / worker_time,
         in_workers: worker_time / total,
-        forwarded: after.forwarded - before.forwarded,
+        forwarded: after.handed_over - before.handed_over,
         batch: (after.datagrams - before.datagrams) as f64
             / (after.sends - before.sends).max(1) as f64,
     })
@@ -417,7 +417,7 @@ fn serve(workers: usize, apart: bool) -> Outcome<()> {
                 }
                 println!(
                     "{} {} {}",
-                    stats.forwarded, stats.datagrams_sent, stats.sends
+                    stats.handed_over, stats.datagrams_sent, stats.sends
                 );
             }
             Ok(())

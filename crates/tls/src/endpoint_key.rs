@@ -18,6 +18,13 @@ const MIN_SECRET_LEN: usize = 32;
 /// Why HKDF can't fail here.
 const SHORT_KEY: &str = "a key is far shorter than the limit of HKDF";
 
+/// 32 unpredictable bytes, for a key or a seed.
+pub fn random_secret() -> [u8; MIN_SECRET_LEN] {
+    let mut secret = [0; MIN_SECRET_LEN];
+    rand::fill(&mut secret).expect("the generator of aws-lc never fails, it aborts");
+    secret
+}
+
 /// Keys of an endpoint's tokens, derived from one secret: HMAC-SHA-256 for stateless reset tokens,
 /// AES-256-GCM for address validation tokens, AES-128 for the mask of worker numbers in connection
 /// IDs.
@@ -42,9 +49,7 @@ impl EndpointSecrets {
 
     /// Keys with the lifetime of the process.
     pub fn random() -> Self {
-        let mut secret = [0; MIN_SECRET_LEN];
-        rand::fill(&mut secret).expect("the generator of aws-lc never fails, it aborts");
-        Self::derive(&secret)
+        Self::derive(&random_secret())
     }
 
     /// Keys from a simulation's seed: the same seed gives the same tokens.

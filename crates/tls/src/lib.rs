@@ -7,9 +7,9 @@
 //! - [`ClientAuthorities`]: whose certificates a server accepts of its clients.
 //! - [`RustlsSession`] and [`RustlsPrimitives`] are the adapters below them (RFC 9001).
 //! - [`DevCertificate`] generates self-signed certificates for development and tests.
-//! - [`EndpointSecrets`] has the keys of an endpoint's stateless reset and address validation
+//! - [`random_secret`] draws a key; [`EndpointSecrets`] has the keys of an endpoint's stateless reset and address validation
 //!   tokens (RFC 9000, sections 8.1.3 and 10.3.2).
-//! - [`Aes128Block`] is the cipher of QUIC-LB connection IDs.
+//! - [`Aes128Block`] is the cipher of QUIC-LB connection IDs; [`Aes128Counter`] that of packets which proxies forward.
 //! - [`null`] has the simulator's replacement: packets and flights of real sizes, no protection.
 //!
 //! - [`SessionStore`] stores sessions that clients resume; [`Tickets`] configures the tickets that
@@ -28,6 +28,7 @@ mod client_hello;
 mod client_sessions;
 mod config_error;
 mod confirmed_session;
+mod counter_mode;
 mod derived_keys;
 mod dev_cert;
 mod endpoint_key;
@@ -51,8 +52,9 @@ pub use cipher_suite::CipherSuite;
 pub use client::ClientTls;
 pub use client_authorities::ClientAuthorities;
 pub use config_error::ConfigError;
+pub use counter_mode::Aes128Counter;
 pub use dev_cert::DevCertificate;
-pub use endpoint_key::EndpointSecrets;
+pub use endpoint_key::{EndpointSecrets, random_secret};
 pub use error_text::{certificate_error_text, error_text};
 pub use rustls;
 pub use rustls_keys::RustlsPrimitives;

@@ -7,6 +7,7 @@
 //! - [`ip`]: what tunnels for IP packets need without I/O: capsules, scopes, headers, ICMP.
 //! - [`device`]: network interfaces that such tunnels lead into.
 //! - [`context`]: the payloads of HTTP datagrams.
+//! - [`forwarding`]: packets of QUIC beside the connection that carries a tunnel.
 //! - [`tecc`]: repair of losses between proxy and client.
 //! - [`transport`]: settings of the connections that carry tunnels.
 //! - [`proxy_status`]: why a request was refused, in the Proxy-Status field (RFC 9209).
@@ -19,6 +20,7 @@
 pub mod client;
 pub mod context;
 pub mod device;
+pub mod forwarding;
 pub mod ip;
 pub mod policy;
 pub mod proxy;

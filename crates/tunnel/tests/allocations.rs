@@ -9,7 +9,9 @@ use std::thread;
 
 use stage::{Stage, endpoint_config, guard};
 use swiftwater_net::Endpoint;
-use swiftwater_tunnel::client::UdpTunnel;
+use swiftwater_tunnel::client::{TunnelClient, UdpTunnel};
+use swiftwater_tunnel::forwarding::Transform;
+use swiftwater_tunnel::target::Template;
 use tokio::net::UdpSocket;
 use tokio::runtime;
 use tokio::sync::oneshot;
@@ -27,9 +29,21 @@ enum Direction {
     ToTarget,
 }
 
+/// Packets with a short header, for a client and a target with these IDs.
+const TO_CLIENT: &[u8] = b"\x41client-1";
+const TO_TARGET: &[u8] = b"\x41target-1";
+
+/// Packets with long headers from which the IDs are read.
+const FROM_CLIENT: &[u8] = b"\xc0\x00\x00\x00\x01\x06random\x08client-1";
+const FROM_TARGET: &[u8] = b"\xc0\x00\x00\x00\x01\x08client-1\x08target-1";
+
 /// Sends bursts one after the other; each is complete before the next one.
 async fn bursts(tunnel: &mut UdpTunnel, target: &UdpSocket, direction: Direction, count: usize) {
-    let payload = [7; SIZE];
+    let mut payload = [7; SIZE];
+    payload[..TO_CLIENT.len()].copy_from_slice(match direction {
+        Direction::ToClient => TO_CLIENT,
+        Direction::ToTarget => TO_TARGET,
+    });
     let mut buffer = [0; 2 * SIZE];
     for _ in 0..count {
         for _ in 0..BURST {
@@ -48,8 +62,9 @@ async fn bursts(tunnel: &mut UdpTunnel, target: &UdpSocket, direction: Direction
     }
 }
 
-/// Allocations of a proxy, which has a thread of its own, for each datagram in `direction`.
-fn allocations(direction: Direction) -> f64 {
+/// Allocations of a proxy, which has a thread of its own, for each datagram in `direction`; those are forwarded beside the
+/// connection with a `transform`.
+fn allocations(direction: Direction, transform: Option<Transform>) -> f64 {
     let current_thread = || {
         let mut builder = runtime::Builder::new_current_thread();
         builder.enable_all().build().unwrap()
@@ -78,18 +93,42 @@ fn allocations(direction: Direction) -> f64 {
         };
         let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = target.local_addr().unwrap();
-        let mut tunnel = stage.client().open(&stage::target(address)).await.unwrap();
-        tunnel.send(b"first").await.unwrap();
-        let mut buffer = [0; 16];
+        let client = match transform {
+            None => stage.client(),
+            Some(transform) => {
+                let template = Template::new(stage::NAME).unwrap();
+                let connector = stage.connector_to(stage.server_end.local_addr());
+                let token = stage::token();
+                TunnelClient::with_forwarding(template, Some(&token), connector, &[transform])
+            }
+        };
+        let mut tunnel = client.open(&stage::target(address)).await.unwrap();
+        tunnel.send(FROM_CLIENT).await.unwrap();
+        let mut buffer = [0; 100];
         let (_, from) = target.recv_from(&mut buffer).await.unwrap();
         target.connect(from).await.unwrap();
-        target.send(b"answer").await.unwrap();
+        target.send(FROM_TARGET).await.unwrap();
         tunnel.recv().await.unwrap();
+        // What the proxy says of the IDs is read while the tunnel is.
+        bursts(&mut tunnel, &target, Direction::ToClient, 50).await;
         bursts(&mut tunnel, &target, direction, 100).await;
+        let forwarded = || {
+            let stats = stage.proxy.stats();
+            match direction {
+                Direction::ToClient => stats.forwarded_to_clients,
+                Direction::ToTarget => stats.forwarded_to_targets,
+            }
+        };
+        let before = forwarded();
         warm.send(()).unwrap();
         bursts(&mut tunnel, &target, direction, 200).await;
         done.send(()).unwrap();
-        200 * BURST
+        let datagrams = 200 * BURST;
+        let wanted = transform.map_or(0, |_| datagrams as u64);
+        // They are counted after they have left.
+        let counted = forwarded() - before;
+        assert!(counted.abs_diff(wanted) <= BURST as u64, "{counted}");
+        datagrams
     }));
     let heap = proxy.join().unwrap();
     heap.count_total as f64 / datagrams as f64
@@ -97,12 +136,22 @@ fn allocations(direction: Direction) -> f64 {
 
 #[test]
 fn datagrams_to_clients_allocate_nothing() {
-    let each = allocations(Direction::ToClient);
-    assert!(each < 0.05, "{each} allocations for each datagram");
+    for transform in [None, Some(Transform::Scramble), Some(Transform::Identity)] {
+        let each = allocations(Direction::ToClient, transform);
+        assert!(
+            each < 0.05,
+            "{each} allocations for each datagram, {transform:?}"
+        );
+    }
 }
 
 #[test]
 fn datagrams_to_targets_allocate_nothing() {
-    let each = allocations(Direction::ToTarget);
-    assert!(each < 0.05, "{each} allocations for each datagram");
+    for transform in [None, Some(Transform::Scramble), Some(Transform::Identity)] {
+        let each = allocations(Direction::ToTarget, transform);
+        assert!(
+            each < 0.05,
+            "{each} allocations for each datagram, {transform:?}"
+        );
+    }
 }

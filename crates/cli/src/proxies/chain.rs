@@ -9,7 +9,7 @@ use swiftwater_tunnel::client::TunnelClient;
 use swiftwater_tunnel::target::Target;
 
 use super::connector::{ConnectorSettings, ProxyConnector, Through, Way};
-use super::hop::{LossRepair, ProxyHop};
+use super::hop::{Extension, ProxyHop};
 use crate::exit::{Exit, Failure};
 use crate::multipath::PathArgs;
 use crate::transport::{CloseReason, Tuning, hang_up};
@@ -139,11 +139,15 @@ impl Proxy {
             host,
             port,
             quic,
-            tunnels: match hop.repair {
-                LossRepair::None => TunnelClient::new(template, token, connector),
-                LossRepair::Repair => TunnelClient::with_repair(template, token, connector),
-                LossRepair::RepairAndReports => {
+            tunnels: match hop.extension {
+                Extension::None => TunnelClient::new(template, token, connector),
+                Extension::Repair => TunnelClient::with_repair(template, token, connector),
+                Extension::RepairAndReports => {
                     TunnelClient::with_reports(template, token, connector)
+                }
+                Extension::Forwarding(transform) => {
+                    let transforms = [transform.get()];
+                    TunnelClient::with_forwarding(template, token, connector, &transforms)
                 }
             },
         })

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use swiftwater_tunnel::forwarding::Transform;
 use swiftwater_tunnel::proxy::Token;
 use swiftwater_tunnel::target::Template;
 use thiserror::Error;
@@ -15,16 +17,39 @@ use crate::exit::Failure;
 use crate::identity::{Identity, read_certificates};
 use crate::transport::Trust;
 
-/// What a proxy is asked to do about losses on its way to here.
+/// What a proxy is asked for beyond plain tunnels.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) enum LossRepair {
+pub(crate) enum Extension {
     /// Nothing.
     #[default]
     None,
-    /// To send lost packets again.
+    /// To send packets again that are lost on the way to here.
     Repair,
     /// That, and to report.
     RepairAndReports,
+    /// To forward QUIC packets with short headers beside the connection.
+    Forwarding(ForwardingTransform),
+}
+
+/// What hides forwarded packets from who sees both sides of the proxy.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum ForwardingTransform {
+    /// Encryption without integrity.
+    #[default]
+    Scramble,
+    /// Nothing.
+    Identity,
+}
+
+impl ForwardingTransform {
+    /// The transform of the packets.
+    pub(crate) const fn get(self) -> Transform {
+        match self {
+            Self::Scramble => Transform::Scramble,
+            Self::Identity => Transform::Identity,
+        }
+    }
 }
 
 /// A proxy, whom connections to it trust, and how they prove who the user is.
@@ -35,14 +60,15 @@ pub(crate) struct ProxyHop {
     pub(crate) trust: Trust,
     /// The user's certificate, if there is one.
     pub(crate) identity: Option<Identity>,
-    pub(crate) repair: LossRepair,
+    pub(crate) extension: Extension,
 }
 
 /// The form of a [`HopArg`].
 pub(crate) const HOP_FORM: &str = "PROXY[,OPTION...]";
 
 /// A proxy before another one on the command line:
-/// `PROXY[,token-file=FILE][,ca=FILE][,insecure][,cert=FILE,key=FILE][,http-version=VERSION][,repair]`.
+/// `PROXY[,token-file=FILE][,ca=FILE][,insecure][,cert=FILE,key=FILE][,http-version=VERSION][,repair]
+/// [,forwarding[=TRANSFORM]]`.
 #[derive(Clone, Debug)]
 pub struct HopArg {
     template: Template,
@@ -52,14 +78,14 @@ pub struct HopArg {
     insecure: bool,
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
-    repair: bool,
+    extension: Extension,
 }
 
 /// A text that names no proxy.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error(
     "{why}; write HOST[:PORT] or a URI template, then any of ,token-file=FILE ,ca=FILE ,insecure ,cert=FILE,key=FILE \
-     ,http-version=VERSION ,repair"
+     ,http-version=VERSION ,repair ,forwarding"
 )]
 pub struct HopArgError {
     why: String,
@@ -87,7 +113,7 @@ impl FromStr for HopArg {
             insecure: false,
             cert: None,
             key: None,
-            repair: false,
+            extension: Extension::None,
         };
         for option in options {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
@@ -107,7 +133,16 @@ impl FromStr for HopArg {
                     })?;
                 }
                 "insecure" if value.is_empty() => hop.insecure = true,
-                "repair" if value.is_empty() => hop.repair = true,
+                "repair" if value.is_empty() => hop.extend(Extension::Repair)?,
+                "forwarding" => {
+                    let transform = match value {
+                        "" => ForwardingTransform::default(),
+                        name => ForwardingTransform::from_str(name, false).map_err(|_| {
+                            HopArgError::new(format_args!("{name:?} is no packet transform"))
+                        })?,
+                    };
+                    hop.extend(Extension::Forwarding(transform))?;
+                }
                 _ => {
                     return Err(HopArgError::new(format_args!(
                         "there is no option {option:?}"
@@ -126,6 +161,16 @@ impl FromStr for HopArg {
 }
 
 impl HopArg {
+    /// Asks for `extension` too; a tunnel has one at most.
+    fn extend(&mut self, extension: Extension) -> Result<(), HopArgError> {
+        if self.extension != Extension::None && self.extension != extension {
+            let why = "repair and forwarding contradict each other";
+            return Err(HopArgError::new(why));
+        }
+        self.extension = extension;
+        Ok(())
+    }
+
     /// The proxy, with what is in its files; trusted as `others` are if nothing else was said.
     pub(crate) fn read(&self, others: &Trust) -> Result<ProxyHop, Failure> {
         Ok(ProxyHop {
@@ -134,11 +179,7 @@ impl HopArg {
             token: self.token_file.as_deref().map(read_token).transpose()?,
             trust: trust_of(self.insecure, self.ca.as_deref(), others)?,
             identity: read_identity(self.cert.as_deref(), self.key.as_deref())?,
-            repair: if self.repair {
-                LossRepair::Repair
-            } else {
-                LossRepair::None
-            },
+            extension: self.extension,
         })
     }
 }
@@ -191,7 +232,8 @@ mod tests {
             ("proxy.example".to_owned(), 8443)
         );
         assert_eq!(plain.version, HttpVersion::Auto);
-        assert!(!plain.insecure && !plain.repair && plain.token_file.is_none());
+        assert!(!plain.insecure && plain.token_file.is_none());
+        assert_eq!(plain.extension, Extension::None);
         let all = hop(
             "https://proxy.example/masque{?target_host,target_port},token-file=a b,cert=c.pem,key=k.pem,ca=ca.pem,\
              http-version=h2,repair",
@@ -205,8 +247,19 @@ mod tests {
             (all.cert, all.key),
             (Some("c.pem".into()), Some("k.pem".into()))
         );
-        assert_eq!((all.version, all.repair), (HttpVersion::H2, true));
+        assert_eq!(
+            (all.version, all.extension),
+            (HttpVersion::H2, Extension::Repair)
+        );
         assert!(hop("[::1]:443,insecure").insecure);
+        for (text, transform) in [
+            ("p,forwarding", ForwardingTransform::Scramble),
+            ("p,forwarding=scramble", ForwardingTransform::Scramble),
+            ("p,forwarding=identity", ForwardingTransform::Identity),
+        ] {
+            let wanted = Extension::Forwarding(transform);
+            assert_eq!(hop(text).extension, wanted);
+        }
     }
 
     #[test]
@@ -221,6 +274,8 @@ mod tests {
             "proxy.example,insecure=yes",
             "proxy.example,insecure,ca=ca.pem",
             "proxy.example,other=1",
+            "proxy.example,forwarding=rot13",
+            "proxy.example,repair,forwarding",
             "ftp://proxy.example",
         ] {
             assert!(text.parse::<HopArg>().is_err(), "{text}");

@@ -11,7 +11,9 @@ use swiftwater_tunnel::target::Template;
 use super::chain::{ChainSettings, ProxyChain};
 use super::connector::HttpVersion;
 use super::credentials::{read_identity, read_token};
-use super::hop::{HOP_FORM, HopArg, LossRepair, ProxyHop, parse_template, trust_of};
+use super::hop::{
+    Extension, ForwardingTransform, HOP_FORM, HopArg, ProxyHop, parse_template, trust_of,
+};
 use crate::exit::Failure;
 use crate::transport::Trust;
 
@@ -65,8 +67,15 @@ pub struct UdpProxyArgs {
 
     /// Ask the proxy to repair losses on its way to here and to report, and pass the reports on to the server (TECC); it
     /// needs a proxy and a server that know how, such as 'tunnel serve' and 'serve --tecc'. Over HTTP/3 only
-    #[arg(long, requires = "proxy")]
+    #[arg(long, requires = "proxy", conflicts_with = "proxy_forwarding")]
     pub tecc: bool,
+
+    /// Ask the proxy to forward packets beside the connection to it, without its encryption, congestion control and loss
+    /// recovery: 'scramble' hides from who sees both sides of the proxy which packets are the same, 'identity' does not.
+    /// Over HTTP/3 only
+    #[arg(long, value_name = "TRANSFORM", value_enum, requires = "proxy",
+          num_args = 0..=1, require_equals = true, default_missing_value = "scramble")]
+    pub proxy_forwarding: Option<ForwardingTransform>,
 }
 
 /// The connections to proxies, and what goes through them.
@@ -101,10 +110,10 @@ impl UdpProxyArgs {
             token: token.transpose()?,
             trust: trust_of(self.proxy_insecure, self.proxy_ca.as_deref(), trust)?,
             identity: read_identity(self.proxy_cert.as_deref(), self.proxy_key.as_deref())?,
-            repair: if self.tecc {
-                LossRepair::RepairAndReports
-            } else {
-                LossRepair::None
+            extension: match self.proxy_forwarding {
+                Some(transform) => Extension::Forwarding(transform),
+                None if self.tecc => Extension::RepairAndReports,
+                None => Extension::None,
             },
         };
         let before = self.proxy_via.iter().map(|hop| hop.read(trust));

@@ -50,7 +50,7 @@ async fn flush(outgoing: &mut Outgoing, sockets: &WorkerSockets, counters: &IoCo
 /// Sends `size` bytes in segments and returns the counters: sends, datagrams, errors.
 async fn send(to: SocketAddr, size: usize, segment: usize) -> [u64; 3] {
     let socket = Socket::bind("127.0.0.1:0".parse().unwrap(), BUFFERS).unwrap();
-    let sockets = WorkerSockets::new(WorkerSocket::Udp(socket));
+    let sockets = WorkerSockets::new(WorkerSocket::Udp(Arc::new(socket)));
     let counters = IoCounters::default();
     let mut outgoing = Outgoing::new();
     let filled = outgoing.fill(&sockets, sender(), |_, buffer| {
@@ -100,7 +100,7 @@ async fn refused_batches_are_taken_apart() {
 async fn datagrams_larger_than_the_interface_are_reported() {
     let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let socket = Socket::bind("127.0.0.1:0".parse().unwrap(), BUFFERS).unwrap();
-    let sockets = WorkerSockets::new(WorkerSocket::Udp(socket));
+    let sockets = WorkerSockets::new(WorkerSocket::Udp(Arc::new(socket)));
     let counters = IoCounters::default();
     let mut outgoing = Outgoing::new();
     // More than any IPv4 packet holds.

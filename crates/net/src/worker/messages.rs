@@ -3,7 +3,7 @@
 use swiftwater_quic::{LocalAddress, SocketId};
 use swiftwater_units::{Instant, Side};
 
-use crate::forwarded::Forwarded;
+use crate::handed_over::HandedOver;
 
 use super::Worker;
 
@@ -15,7 +15,9 @@ impl Worker {
         let mut busy = !messages.added.is_empty() || !messages.touched.is_empty();
         for (id, bound) in messages.sockets.drain(..) {
             busy = true;
-            self.sockets.add(id, bound);
+            if let Some(socket) = self.sockets.add(id, bound) {
+                self.shared.lock().sockets.set_sender(id, socket);
+            }
         }
         for id in messages.closed_sockets.drain(..) {
             self.sockets.remove(id);
@@ -29,7 +31,7 @@ impl Worker {
                 self.table.mark(index);
             }
         }
-        busy |= self.take_forwarded(&mut messages.forwarded, now);
+        busy |= self.take_handed_over(&mut messages.handed_over, now);
         if let Some(socket) = messages.rebind.take() {
             busy = true;
             self.rebind(socket, now);
@@ -44,13 +46,13 @@ impl Worker {
     }
 
     /// Takes what other workers received for this one.
-    fn take_forwarded(&mut self, forwarded: &mut Forwarded, now: Instant) -> bool {
-        if forwarded.is_empty() {
+    fn take_handed_over(&mut self, datagrams: &mut HandedOver, now: Instant) -> bool {
+        if datagrams.is_empty() {
             return false;
         }
-        self.route(now, forwarded);
-        self.process(now, forwarded);
-        forwarded.clear();
+        self.route(now, datagrams);
+        self.process(now, datagrams);
+        datagrams.clear();
         true
     }
 

@@ -272,6 +272,15 @@ impl Connection {
         self.paths.primary().network.address
     }
 
+    /// The path in use, if it is known to lead to the peer: its address is validated (RFC 9000, section 8) and the
+    /// handshake is complete.
+    pub fn validated_path(&self) -> Option<PathAddress> {
+        let network = &self.paths.primary().network;
+        let is_validated =
+            !self.is_handshaking() && !self.is_closed() && network.amplification.is_validated();
+        is_validated.then_some(network.address)
+    }
+
     /// The negotiated application protocol, once known.
     pub fn alpn(&self) -> Option<&[u8]> {
         self.handshake.session()?.alpn()

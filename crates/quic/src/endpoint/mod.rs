@@ -298,6 +298,23 @@ impl Endpoint {
             .unwrap_or(versions[0])
     }
 
+    /// A connection ID that no connection has, for packets that the driver sorts out itself before
+    /// [`Endpoint::route`]; `None` if the endpoint's IDs are shorter than 8 bytes. It names the endpoint's worker and
+    /// host as the IDs of its connections do.
+    pub fn unused_cid(&mut self) -> Option<ConnectionId> {
+        /// Shorter ones can be guessed, and meet those of connections by chance.
+        const MIN_LEN: usize = 8;
+        if self.cids.len() < MIN_LEN {
+            return None;
+        }
+        self.fresh_cid()
+    }
+
+    /// True if a connection of this endpoint issued `cid`.
+    pub fn has_cid(&self, cid: ConnectionId) -> bool {
+        self.routes.has_cid(cid)
+    }
+
     /// A connection ID that no connection has, or `None` if the IDs are too short to find one.
     fn fresh_cid(&mut self) -> Option<ConnectionId> {
         /// Enough unless nearly all IDs of the length are taken.

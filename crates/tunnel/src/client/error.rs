@@ -9,6 +9,7 @@ use swiftwater_http::udp::ClientError;
 use swiftwater_http::web::body::BoxError;
 use thiserror::Error;
 
+use crate::forwarding::{CidCapsuleError, NotOffered, ZeroLimit};
 use crate::ip::{CapsuleError, IcmpError, MIN_IPV6_MTU, PacketError};
 use crate::proxy_status::{PROXY_STATUS, ProxyError};
 use crate::target::TemplateError;
@@ -43,6 +44,9 @@ pub enum OpenError {
     /// The proxy has no extended CONNECT over HTTP/2 (RFC 8441), which UDP needs.
     #[error("the proxy takes no requests for UDP over HTTP/2")]
     NoExtendedConnect,
+    /// The proxy agreed to what was not offered.
+    #[error(transparent)]
+    NotOffered(#[from] NotOffered),
     /// The proxy refused.
     #[error("the proxy refused with {status}{}", reason(proxy_status.as_deref()))]
     Refused {
@@ -141,6 +145,12 @@ pub enum TunnelError {
         /// The largest packet that it carries, bytes.
         mtu: usize,
     },
+    /// The proxy sent a connection ID capsule that is malformed.
+    #[error("the proxy sent a malformed capsule: {0}")]
+    MalformedCid(#[from] CidCapsuleError),
+    /// The proxy permits too few connection IDs.
+    #[error(transparent)]
+    ZeroLimit(#[from] ZeroLimit),
     /// The proxy sent content that ends within a capsule.
     #[error("the proxy sent an incomplete capsule")]
     Malformed,

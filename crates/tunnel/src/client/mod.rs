@@ -14,6 +14,7 @@ mod counted;
 mod datagram_relay;
 pub mod endpoint;
 mod error;
+mod forwarding;
 mod http_connect;
 #[cfg(all(target_os = "linux", feature = "tun"))]
 pub mod interface;

@@ -16,11 +16,12 @@ use super::ip_tunnel::IpTunnel;
 use super::link::{HttpVersions, Link};
 use super::tcp_connection::ConnectingTcp;
 use super::tcp_tunnel::TcpTunnel;
-use super::udp_tunnel::{OpeningTunnel, UdpTunnel};
+use super::udp_tunnel::{Offer, OpeningTunnel, UdpTunnel};
+use crate::forwarding::{ForwardingOffer, ScrambleKey, Transform};
 use crate::ip::Scope;
 use crate::proxy::{CAPSULE_PROTOCOL, Token};
 use crate::target::{Target, Template};
-use crate::tecc::{Agreement, TECC};
+use crate::tecc::Agreement;
 use crate::{CONNECT_IP, CONNECT_UDP};
 
 /// A connection attempt.
@@ -54,22 +55,45 @@ pub struct TunnelClient {
 struct Shared {
     template: Template,
     credentials: Option<HeaderValue>,
-    offer: Option<Agreement>,
+    asks: Asks,
     connector: Box<dyn Connect>,
     link: Mutex<Option<Link>>,
+}
+
+/// What a client asks of the proxy beyond RFC 9298, for each tunnel.
+enum Asks {
+    Nothing,
+    Repair(Agreement),
+    /// Forwarding with one of these transforms.
+    Forwarding(Vec<Transform>),
+}
+
+impl Asks {
+    /// The offer of one tunnel. Each has keys of its own.
+    fn offer(&self) -> Option<Offer> {
+        match self {
+            Self::Nothing => None,
+            Self::Repair(agreement) => Some(Offer::Repair(*agreement)),
+            Self::Forwarding(transforms) => {
+                let offer = ForwardingOffer::new(transforms, ScrambleKey::random());
+                Some(Offer::Forwarding(offer))
+            }
+        }
+    }
 }
 
 impl TunnelClient {
     /// A client of the proxy that `template` names, with the user's token if the proxy wants one. It connects when
     /// the first tunnel is opened.
     pub fn new(template: Template, token: Option<&Token>, connector: impl Connect) -> Self {
-        Self::build(template, token, connector, None)
+        Self::build(template, token, connector, Asks::Nothing)
     }
 
     /// The same, and asks the proxy to repair losses on its way to the client ([`tecc`](crate::tecc)); a proxy that
     /// doesn't know how opens plain tunnels.
     pub fn with_repair(template: Template, token: Option<&Token>, connector: impl Connect) -> Self {
-        Self::build(template, token, connector, Some(Agreement::OFFER))
+        let asks = Asks::Repair(Agreement::OFFER);
+        Self::build(template, token, connector, asks)
     }
 
     /// The same, and asks the proxy for reports, which come with the datagrams
@@ -79,21 +103,35 @@ impl TunnelClient {
         token: Option<&Token>,
         connector: impl Connect,
     ) -> Self {
-        let offer = Agreement::OFFER_WITH_REPORTS;
-        Self::build(template, token, connector, Some(offer))
+        let asks = Asks::Repair(Agreement::OFFER_WITH_REPORTS);
+        Self::build(template, token, connector, asks)
+    }
+
+    /// The same, and asks the proxy to forward QUIC packets with short headers beside the connection to it, with one of
+    /// these transforms, the preferred one first ([`forwarding`](crate::forwarding)): less work for both, and nothing that
+    /// slows down what is in the tunnel, but also nothing that hides which packets belong together. A proxy that doesn't
+    /// forward opens plain tunnels; so does one over TCP, and one behind another proxy.
+    pub fn with_forwarding(
+        template: Template,
+        token: Option<&Token>,
+        connector: impl Connect,
+        transforms: &[Transform],
+    ) -> Self {
+        let asks = Asks::Forwarding(transforms.to_vec());
+        Self::build(template, token, connector, asks)
     }
 
     fn build(
         template: Template,
         token: Option<&Token>,
         connector: impl Connect,
-        offer: Option<Agreement>,
+        asks: Asks,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 template,
                 credentials: token.and_then(Token::credentials),
-                offer,
+                asks,
                 connector: Box::new(connector),
                 link: Mutex::default(),
             }),
@@ -114,15 +152,11 @@ impl TunnelClient {
             let headers = request.headers_mut();
             headers.insert(PROXY_AUTHORIZATION, credentials.clone());
         }
-        if let Some(offer) = self.shared.offer.and_then(Agreement::field) {
-            request.headers_mut().insert(TECC, offer);
-        }
-        let offer = self.shared.offer;
+        let mut offer = self.shared.asks.offer();
         let connection = match self.link().await? {
             Link::Http3(connection) => connection,
             Link::Tcp(link) => {
-                // There is no repair over TCP, which has its own.
-                request.headers_mut().remove(TECC);
+                // There is no repair over TCP, which has its own, and no forwarding, which needs UDP.
                 let client = self.clone();
                 return Ok(OpeningTunnel::over_tcp(async move {
                     let answer = link
@@ -132,6 +166,13 @@ impl TunnelClient {
                 }));
             }
         };
+        if !connection.connection().has_udp_socket() {
+            // It is in a tunnel itself: what is beside it would have to be forwarded there.
+            offer = offer.filter(|offer| !matches!(offer, Offer::Forwarding(_)));
+        }
+        if let Some(offer) = &offer {
+            offer.add_to(request.headers_mut());
+        }
         let protocol = ConnectProtocol::new(CONNECT_UDP)
             .ok_or_else(|| ConnectError("connect-udp is no token".into()))?;
         let pending = connection.connect(protocol, request).await?;

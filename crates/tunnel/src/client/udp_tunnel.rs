@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::response;
+use http::{HeaderMap, response};
 use swiftwater_http::h3::DatagramError;
 use swiftwater_http::h3::capsule::{Capsule, CapsuleReader, capsule_type};
 use swiftwater_http::udp::connect::{
@@ -18,15 +18,47 @@ use tokio::sync::Mutex;
 
 use super::capsule_stream::{self, CapsuleQueue, CapsuleReceiver, CapsuleSender};
 use super::error::{OpenError, TunnelError, check_answer, proxy_status_of};
+use super::forwarding::Forwarding;
 use super::tcp_link::UpgradedStream;
 use crate::MAX_UDP_PAYLOAD;
 use crate::context::{self, ContextId};
+use crate::forwarding::{
+    ForwardingOffer, PROXY_QUIC_FORWARDING, PROXY_QUIC_PORT_SHARING, port_sharing,
+};
 use crate::tecc::{Agreement, TECC, data};
 
 /// A tunnel that the proxy has not answered yet. Dropping it cancels the request.
 pub struct OpeningTunnel {
     pending: Pending,
     offer: Option<Agreement>,
+    forwarding: Option<Forwarding>,
+}
+
+/// What a client offers beyond RFC 9298.
+#[derive(Clone, Debug)]
+pub(super) enum Offer {
+    /// Repair of losses, with reports or without.
+    Repair(Agreement),
+    /// Forwarding of packets with short headers.
+    Forwarding(ForwardingOffer),
+}
+
+impl Offer {
+    /// Adds the offer to a request.
+    pub(super) fn add_to(&self, headers: &mut HeaderMap) {
+        match self {
+            Self::Repair(agreement) => {
+                headers.extend(agreement.field().map(|field| (TECC, field)));
+            }
+            Self::Forwarding(offer) => {
+                if let Some(field) = offer.field() {
+                    headers.insert(PROXY_QUIC_FORWARDING, field);
+                    // IDs that this end can't read, such as those of later packets, would be lost on a shared port.
+                    headers.insert(PROXY_QUIC_PORT_SHARING, port_sharing(false));
+                }
+            }
+        }
+    }
 }
 
 /// The answer of a proxy over TCP: the fields, and the stream of capsules.
@@ -42,11 +74,23 @@ enum Pending {
 }
 
 impl OpeningTunnel {
-    pub(super) fn new(pending: PendingConnect, offer: Option<Agreement>) -> Self {
+    pub(super) fn new(pending: PendingConnect, offer: Option<Offer>) -> Self {
         // The sizes of what passes are given, and what does not fit is lost.
         pending.datagrams().connection().seek_larger_datagrams();
+        let (offer, forwarding) = match offer {
+            Some(Offer::Repair(offer)) => (Some(offer), None),
+            Some(Offer::Forwarding(offer)) => {
+                let datagrams = pending.datagrams().clone();
+                (None, Some(Forwarding::new(datagrams, offer)))
+            }
+            None => (None, None),
+        };
         let pending = Pending::Http3(pending);
-        Self { pending, offer }
+        Self {
+            pending,
+            offer,
+            forwarding,
+        }
     }
 
     /// A tunnel over HTTP/2 or HTTP/1.1.
@@ -57,12 +101,18 @@ impl OpeningTunnel {
             sender,
             queue,
         };
-        let offer = None;
-        Self { pending, offer }
+        Self {
+            pending,
+            offer: None,
+            forwarding: None,
+        }
     }
 
     /// Sends a UDP payload before the proxy's answer, over TCP right after it; if it does not fit, it is dropped.
     pub fn send(&self, payload: &[u8]) {
+        if let Some(forwarding) = &self.forwarding {
+            forwarding.send(payload);
+        }
         let datagram = context::encode(ContextId::UDP, payload);
         // As UDP does: the sender of the payload has no guarantee.
         match &self.pending {
@@ -90,6 +140,7 @@ impl OpeningTunnel {
                     capsules: capsules(),
                     waiting: VecDeque::new(),
                     agreement: None,
+                    forwarding: None,
                     proxy_status: proxy_status_of(&head.headers),
                 });
             }
@@ -102,9 +153,17 @@ impl OpeningTunnel {
         let agreement = agreement.zip(self.offer);
         let agreement = agreement.filter(|(agreement, offer)| agreement.answers(*offer));
         let agreement = agreement.map(|(agreement, _)| agreement);
+        let send_content = Arc::new(Mutex::new(content.send));
+        let forwarding = match self.forwarding {
+            Some(forwarding) if forwarding.begin(&head.headers, &send_content)? => {
+                Some(Arc::new(forwarding))
+            }
+            _ => None,
+        };
         let sender = UdpSender(Way::Http3 {
             datagrams: datagrams.clone(),
-            content: Arc::new(Mutex::new(content.send)),
+            content: send_content,
+            forwarding: forwarding.clone(),
         });
         Ok(UdpTunnel {
             sender,
@@ -113,6 +172,7 @@ impl OpeningTunnel {
             capsules: capsules(),
             waiting: VecDeque::new(),
             agreement,
+            forwarding,
             proxy_status,
         })
     }
@@ -130,6 +190,8 @@ pub struct UdpTunnel {
     waiting: VecDeque<FromTunnel>,
     /// What was agreed on, if the proxy repairs losses.
     agreement: Option<Agreement>,
+    /// What passes beside the connection to the proxy, if that forwards packets.
+    forwarding: Option<Arc<Forwarding>>,
     proxy_status: Option<String>,
 }
 
@@ -158,6 +220,7 @@ enum Way {
     Http3 {
         datagrams: HttpDatagrams,
         content: Arc<Mutex<SendContent>>,
+        forwarding: Option<Arc<Forwarding>>,
     },
     Capsules(CapsuleSender),
 }
@@ -195,14 +258,27 @@ pub(super) async fn next_datagram(
     }
 }
 
+/// The next packet that came beside the connection.
+async fn next_forwarded(forwarding: Option<&Forwarding>) -> Bytes {
+    match forwarding {
+        Some(forwarding) => forwarding.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl UdpSender {
     /// Sends a UDP payload to the target, unreliably; waits while the queue to the proxy is full. If the
     /// connection has no datagrams, the payload leaves in a capsule. Over HTTP/2 and HTTP/1.1 it is dropped if the
     /// queue is full ([`TunnelError::Full`]), and after 300 ms in it.
     pub async fn send(&self, payload: &[u8]) -> Result<(), TunnelError> {
+        if self.forwards(payload) {
+            return Ok(());
+        }
         let datagram = context::encode(ContextId::UDP, payload);
         let (datagrams, content) = match &self.0 {
-            Way::Http3 { datagrams, content } => (datagrams, content),
+            Way::Http3 {
+                datagrams, content, ..
+            } => (datagrams, content),
             Way::Capsules(sender) => return sender.try_send(datagram),
         };
         if datagrams.max_size().is_some() {
@@ -217,6 +293,9 @@ impl UdpSender {
     /// Sends a UDP payload to the target, unreliably, or fails at once if the queue to the proxy is full. If a
     /// connection with HTTP/3 has no datagrams, it always fails so.
     pub fn try_send(&self, payload: &[u8]) -> Result<(), TunnelError> {
+        if self.forwards(payload) {
+            return Ok(());
+        }
         let datagram = context::encode(ContextId::UDP, payload);
         match &self.0 {
             Way::Capsules(sender) => sender.try_send(datagram),
@@ -224,6 +303,17 @@ impl UdpSender {
                 Err(DatagramError::Transport(SendDatagramError::Blocked).into())
             }
             Way::Http3 { datagrams, .. } => Ok(datagrams.try_send(&datagram)?),
+        }
+    }
+
+    /// Sends a payload beside the connection to the proxy; false if it has to go through the tunnel.
+    fn forwards(&self, payload: &[u8]) -> bool {
+        match &self.0 {
+            Way::Http3 {
+                forwarding: Some(forwarding),
+                ..
+            } => forwarding.send(payload),
+            _ => false,
         }
     }
 
@@ -267,6 +357,13 @@ impl UdpTunnel {
             .is_some_and(|agreement| agreement.reports().is_some())
     }
 
+    /// Whether packets of QUIC pass beside the connection to the proxy at present, in one direction or both
+    /// ([`forwarding`](crate::forwarding)).
+    pub fn is_forwarding(&self) -> bool {
+        let forwarding = self.forwarding.as_ref();
+        forwarding.is_some_and(|forwarding| forwarding.is_active())
+    }
+
     /// The next UDP payload of the target. Dropping the future loses nothing.
     pub async fn recv(&mut self) -> Result<Bytes, TunnelError> {
         loop {
@@ -284,6 +381,10 @@ impl UdpTunnel {
             }
             tokio::select! {
                 biased;
+                payload = next_forwarded(self.forwarding.as_deref()) => {
+                    let number = None;
+                    return Ok(FromTunnel::Payload { payload, number });
+                }
                 datagram = next_datagram(self.datagrams.as_ref()) => match datagram {
                     Ok(datagram) => {
                         if let Some(next) = self.content_of(datagram) {
@@ -298,7 +399,7 @@ impl UdpTunnel {
                         let whole = self.capsules.finish();
                         return Err(whole.map_or(TunnelError::Malformed, |()| TunnelError::Ended));
                     };
-                    self.take_capsules(piece);
+                    self.take_capsules(piece)?;
                 }
             }
         }
@@ -308,6 +409,9 @@ impl UdpTunnel {
     fn content_of(&self, datagram: Bytes) -> Option<FromTunnel> {
         let (context, content) = context::decode(datagram)?;
         if context == ContextId::UDP {
+            if let Some(forwarding) = &self.forwarding {
+                forwarding.on_tunnelled(&content);
+            }
             let (payload, number) = (content, None);
             return Some(FromTunnel::Payload { payload, number });
         }
@@ -320,14 +424,16 @@ impl UdpTunnel {
         (agreement.reports() == Some(context)).then_some(FromTunnel::Report(content))
     }
 
-    fn take_capsules(&mut self, mut piece: Bytes) {
+    fn take_capsules(&mut self, mut piece: Bytes) -> Result<(), TunnelError> {
         while let Some(capsule) = self.capsules.next(&mut piece) {
-            if capsule.capsule_type == capsule_type::DATAGRAM
-                && let Some(next) = self.content_of(capsule.value)
-            {
-                self.waiting.push_back(next);
+            if capsule.capsule_type == capsule_type::DATAGRAM {
+                let next = self.content_of(capsule.value);
+                self.waiting.extend(next);
+            } else if let Some(forwarding) = &self.forwarding {
+                forwarding.on_capsule(&capsule)?;
             }
         }
+        Ok(())
     }
 
     async fn content_end(&mut self) -> TunnelError {

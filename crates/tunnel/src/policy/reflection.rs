@@ -53,6 +53,11 @@ impl Reflection {
         self.has_answered = true;
     }
 
+    /// Whether the target has sent a datagram.
+    pub fn has_answered(&self) -> bool {
+        self.has_answered
+    }
+
     /// True if a datagram of `len` bytes may be sent `at` after the tunnel was opened, and is then counted.
     pub fn admit(&mut self, len: usize, at: Duration) -> bool {
         if self.has_answered {

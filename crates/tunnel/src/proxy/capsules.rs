@@ -1,10 +1,12 @@
-//! UDP payloads in DATAGRAM capsules: for clients without datagrams below HTTP (RFC 9297, section 3.5).
+//! Capsules of clients: UDP payloads in DATAGRAM capsules, for clients without datagrams below HTTP (RFC 9297,
+//! section 3.5), and connection IDs.
 
 use bytes::Bytes;
 use swiftwater_http::h3::capsule::{Capsule, CapsuleReader, capsule_type};
 use thiserror::Error;
 
 use crate::MAX_UDP_PAYLOAD;
+use crate::forwarding::{CidCapsule, CidCapsuleError};
 
 /// The longest context identifier, bytes.
 const MAX_CONTEXT: usize = 8;
@@ -18,9 +20,21 @@ pub(super) enum CapsuleError {
     /// A datagram can't be a UDP payload (RFC 9298, section 5).
     #[error("a datagram is larger than a UDP payload")]
     Large,
+    /// A capsule of connection IDs is malformed.
+    #[error(transparent)]
+    Cid(#[from] CidCapsuleError),
 }
 
-/// The datagrams in the content of a request.
+/// What a client sends in a capsule.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum FromClient {
+    /// The payload of an HTTP datagram.
+    Datagram(Bytes),
+    /// Something about connection IDs.
+    Cid(CidCapsule),
+}
+
+/// The capsules in the content of a request.
 #[derive(Debug)]
 pub(super) struct Capsules {
     reader: CapsuleReader,
@@ -35,19 +49,22 @@ impl Capsules {
         }
     }
 
-    /// The next piece of the content; the datagrams of the previous ones were taken.
+    /// The next piece of the content; the capsules of the previous ones were taken.
     pub(super) fn push(&mut self, piece: Bytes) {
         self.piece = piece;
     }
 
-    /// The payload of the next datagram; `None` if it needs more content. Other capsules are skipped.
-    pub(super) fn next(&mut self) -> Result<Option<Bytes>, CapsuleError> {
+    /// The next capsule; `None` if it needs more content. Those of other types are skipped.
+    pub(super) fn next(&mut self) -> Result<Option<FromClient>, CapsuleError> {
         while let Some(capsule) = self.reader.next(&mut self.piece) {
             if self.reader.passed_over() == Some(capsule_type::DATAGRAM) {
                 return Err(CapsuleError::Large);
             }
             if capsule.capsule_type == capsule_type::DATAGRAM {
-                return Ok(Some(capsule.value));
+                return Ok(Some(FromClient::Datagram(capsule.value)));
+            }
+            if let Some(capsule) = CidCapsule::decode(&capsule)? {
+                return Ok(Some(FromClient::Cid(capsule)));
             }
         }
         if self.reader.passed_over() == Some(capsule_type::DATAGRAM) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::access::Access;
 use super::origin::Origin;
+use crate::forwarding::Transform;
 use crate::policy::{ReflectionLimit, TargetPolicy};
 use crate::tecc::RepairLimits;
 
@@ -21,6 +22,9 @@ pub struct ProxyConfig {
     pub reflection: ReflectionLimit,
     /// Repair of losses on the way to clients that ask for it; `None` for none. Default: yes.
     pub repair: Option<RepairLimits>,
+    /// The transforms with which QUIC packets are forwarded beside the connection of clients that ask for it
+    /// ([`forwarding`](crate::forwarding)); none without forwarding. Default: all.
+    pub forwarding: Vec<Transform>,
     /// Limits on resources.
     pub limits: Limits,
 }
@@ -34,6 +38,7 @@ impl ProxyConfig {
             policy: TargetPolicy::default(),
             reflection: ReflectionLimit::default(),
             repair: Some(RepairLimits::default()),
+            forwarding: Transform::ALL.to_vec(),
             limits: Limits::default(),
         }
     }

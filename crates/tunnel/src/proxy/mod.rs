@@ -14,6 +14,7 @@ mod access;
 mod capsules;
 mod config;
 mod content;
+mod forwarding;
 mod idle;
 mod ip;
 mod metered;
@@ -46,6 +47,7 @@ use swiftwater_http::web::body::Body;
 use swiftwater_http::web::upgrade::UpgradeRequest;
 use tower::Service;
 
+use self::forwarding::Agreed;
 use self::ip::Attachment;
 use self::metered::Metered;
 use self::new_tunnels::NewTunnels;
@@ -56,6 +58,9 @@ use self::stats::Counters;
 use self::target_socket::TargetSocket;
 use self::udp_tunnel::Tunnel;
 use crate::CONNECT_UDP;
+use crate::forwarding::{
+    ForwardingOffer, PROXY_QUIC_FORWARDING, PROXY_QUIC_PORT_SHARING, port_sharing,
+};
 use crate::proxy_status::{PROXY_STATUS, connected};
 use crate::target::Target;
 use crate::tecc::{Agreement, RepairLimits, TECC};
@@ -184,11 +189,18 @@ impl TunnelProxy {
         let (socket, address) = TargetSocket::connect(&addresses).map_err(Refusal::Socket)?;
         let datagrams = head.extensions.get::<HttpDatagrams>().cloned();
         let agreement = self.agreement(&head.headers, datagrams.as_ref());
+        // Forwarded packets are neither numbered nor repaired.
+        let forwarding = match agreement {
+            Some(_) => None,
+            None => self.forwarding(&head.headers, datagrams.as_ref()),
+        };
+        let answer = forwarding.as_ref().map(|agreed| agreed.answer);
         let (to_client, body) = Channel::<bytes::Bytes>::new(WAITING_PIECES);
         let tunnel = Tunnel {
             socket,
             datagrams,
             agreement,
+            forwarding,
             to_client,
             from_client: asked.incoming().unwrap_or_default(),
             reflection: shared.config.reflection,
@@ -208,10 +220,23 @@ impl TunnelProxy {
         if let Some(field) = agreement.and_then(|(agreement, _)| agreement.field()) {
             headers.insert(TECC, field);
         }
+        if let Some(field) = answer.and_then(|answer| answer.field()) {
+            headers.insert(PROXY_QUIC_FORWARDING, field);
+        }
+        if head.headers.contains_key(PROXY_QUIC_PORT_SHARING) {
+            headers.insert(PROXY_QUIC_PORT_SHARING, port_sharing(false));
+        }
         if let Some(status) = connected(address) {
             headers.insert(PROXY_STATUS, status);
         }
         Ok(response)
+    }
+
+    /// The forwarding that the client of a request asks for, if this proxy and the version of HTTP have it.
+    fn forwarding(&self, headers: &HeaderMap, datagrams: Option<&HttpDatagrams>) -> Option<Agreed> {
+        datagrams?.max_size()?;
+        let offer = ForwardingOffer::parse(headers.get(PROXY_QUIC_FORWARDING)?)?;
+        Agreed::new(&offer, &self.shared.config.forwarding)
     }
 
     /// The repair that the client of a request asks for, if this proxy and the version of HTTP have it.

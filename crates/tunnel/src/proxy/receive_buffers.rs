@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
 
-use quinn_udp::{BATCH_SIZE, RecvMeta};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta};
 
 /// Room for one message, which may be several datagrams that the system joined, bytes.
 const MESSAGE: usize = 65_535;
@@ -66,13 +66,14 @@ impl ReceiveBuffers {
         self.filled == 0
     }
 
-    /// The datagrams, in the order of their arrival.
-    pub(super) fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
+    /// The datagrams, in the order of their arrival, each with its ECN mark.
+    pub(super) fn datagrams(&self) -> impl Iterator<Item = (&[u8], Option<EcnCodepoint>)> {
         let messages = self.data.chunks_exact(MESSAGE).zip(&self.metas);
         messages.take(self.filled).flat_map(|(data, meta)| {
             let data = &data[..meta.len.min(data.len())];
             let empty = data.is_empty().then_some(data);
-            empty.into_iter().chain(data.chunks(meta.stride.max(1)))
+            let datagrams = empty.into_iter().chain(data.chunks(meta.stride.max(1)));
+            datagrams.map(|datagram| (datagram, meta.ecn))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Datagrams for a target that leave in one system call: those of equal size, the last one perhaps shorter.
+//! Datagrams for a target, or forwarded ones for a client, that leave in one system call: those of equal size, the last one perhaps shorter.
 
 use std::cell::RefCell;
 
@@ -30,20 +30,34 @@ impl SendRun {
 
     /// Adds a datagram; false if it can't follow those that are there, of which there may be `max_count`.
     pub(super) fn push(&mut self, payload: &[u8], max_count: usize) -> bool {
-        if self.count == 0 {
-            self.size = payload.len();
-        } else if self.is_complete
-            || payload.is_empty()
-            || payload.len() > self.size
-            || self.count >= max_count
-            || self.content.len() + payload.len() > MAX_UDP_PAYLOAD
-        {
-            return false;
+        self.push_parts(&[payload], max_count).is_some()
+    }
+
+    /// The same for a datagram in parts; returns it, in one piece.
+    pub(super) fn push_parts(&mut self, parts: &[&[u8]], max_count: usize) -> Option<&mut [u8]> {
+        let len = parts.iter().map(|part| part.len()).sum();
+        if !self.takes(len, max_count) {
+            return None;
         }
-        self.content.extend_from_slice(payload);
+        if self.count == 0 {
+            self.size = len;
+        }
+        let start = self.content.len();
+        for part in parts {
+            self.content.extend_from_slice(part);
+        }
         self.count += 1;
-        self.is_complete = payload.len() < self.size;
-        true
+        self.is_complete = len < self.size;
+        Some(&mut self.content[start..])
+    }
+
+    /// Whether a datagram of `len` bytes can follow those that are there, of which there may be `max_count`.
+    pub(super) fn takes(&self, len: usize, max_count: usize) -> bool {
+        self.count == 0
+            || (!self.is_complete
+                && (1..=self.size).contains(&len)
+                && self.count < max_count
+                && self.content.len() + len <= MAX_UDP_PAYLOAD)
     }
 
     pub(super) fn clear(&mut self) {

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use metrics::{Counter, Unit, counter, describe_counter};
 
+use super::user_budget::Direction;
+
 /// Values of the label `direction`.
 const TO_CLIENT: &str = "to-client";
 const TO_TARGET: &str = "to-target";
@@ -20,6 +22,8 @@ pub fn describe_metrics() {
     describe_counter!("swiftwater_tunnel_datagrams_total", text);
     let text = "UDP payload through tunnels, by direction";
     describe_counter!("swiftwater_tunnel_bytes_total", Unit::Bytes, text);
+    let text = "Those of the datagrams that passed beside the connection, by direction";
+    describe_counter!("swiftwater_tunnel_datagrams_forwarded_total", text);
     let text = "Datagrams that were sent to clients again because they were lost";
     describe_counter!("swiftwater_tunnel_datagrams_repaired_total", text);
     let text = "Datagrams that did not pass, by reason";
@@ -44,6 +48,10 @@ pub struct ProxyStats {
     pub datagrams_to_targets: u64,
     /// Their UDP payload, bytes.
     pub bytes_to_targets: u64,
+    /// Those among the datagrams to clients that were forwarded beside the connection ([`forwarding`](crate::forwarding)).
+    pub forwarded_to_clients: u64,
+    /// Those among the datagrams to targets that were.
+    pub forwarded_to_targets: u64,
     /// Datagrams that were sent to clients again because they were lost.
     pub repaired: u64,
     /// Datagrams from targets that were larger than what fits into a datagram for the client.
@@ -71,6 +79,8 @@ pub(super) struct Counters {
     bytes_to_clients: Counted,
     datagrams_to_targets: Counted,
     bytes_to_targets: Counted,
+    forwarded_to_clients: Counted,
+    forwarded_to_targets: Counted,
     repaired: Counted,
     dropped_large: Counted,
     dropped_full: Counted,
@@ -113,6 +123,11 @@ impl Default for Counters {
         let bytes = |direction| {
             Counted::new(counter!("swiftwater_tunnel_bytes_total", "direction" => direction))
         };
+        let forwarded = |direction| {
+            Counted::new(
+                counter!("swiftwater_tunnel_datagrams_forwarded_total", "direction" => direction),
+            )
+        };
         let dropped = |reason| {
             Counted::new(counter!("swiftwater_tunnel_datagrams_dropped_total", "reason" => reason))
         };
@@ -124,6 +139,8 @@ impl Default for Counters {
             bytes_to_clients: bytes(TO_CLIENT),
             datagrams_to_targets: datagrams(TO_TARGET),
             bytes_to_targets: bytes(TO_TARGET),
+            forwarded_to_clients: forwarded(TO_CLIENT),
+            forwarded_to_targets: forwarded(TO_TARGET),
             repaired: Counted::new(counter!("swiftwater_tunnel_datagrams_repaired_total")),
             dropped_large: dropped("large"),
             dropped_full: dropped("full"),
@@ -209,6 +226,24 @@ impl Counters {
         self.bytes_to_targets.add(bytes as u64);
     }
 
+    pub(super) fn on_forwarded(&self, direction: Direction, datagrams: usize, bytes: usize) {
+        let (all, size, forwarded) = match direction {
+            Direction::ToClient => (
+                &self.datagrams_to_clients,
+                &self.bytes_to_clients,
+                &self.forwarded_to_clients,
+            ),
+            Direction::ToTarget => (
+                &self.datagrams_to_targets,
+                &self.bytes_to_targets,
+                &self.forwarded_to_targets,
+            ),
+        };
+        all.add(datagrams as u64);
+        size.add(bytes as u64);
+        forwarded.add(datagrams as u64);
+    }
+
     pub(super) fn on_repair(&self) {
         self.repaired.add(1);
     }
@@ -234,6 +269,8 @@ impl Counters {
             bytes_to_clients: self.bytes_to_clients.get(),
             datagrams_to_targets: self.datagrams_to_targets.get(),
             bytes_to_targets: self.bytes_to_targets.get(),
+            forwarded_to_clients: self.forwarded_to_clients.get(),
+            forwarded_to_targets: self.forwarded_to_targets.get(),
             repaired: self.repaired.get(),
             dropped_large: self.dropped_large.get(),
             dropped_full: self.dropped_full.get(),

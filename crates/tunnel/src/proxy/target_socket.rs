@@ -4,7 +4,7 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use quinn_udp::{Transmit, UdpSocketState};
+use quinn_udp::{EcnCodepoint, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::{Interest, Ready};
 use tokio::net::UdpSocket;
@@ -96,11 +96,21 @@ impl TargetSocket {
 
     /// Sends datagrams in one system call. If that fails none has left, with `WouldBlock` if the system's buffer is full.
     pub(super) fn send_run(&self, run: &SendRun) -> io::Result<()> {
+        self.send_marked(run.content(), Some(run.size()), None)
+    }
+
+    /// The same with an ECN mark; without a `size` it is one datagram.
+    pub(super) fn send_marked(
+        &self,
+        contents: &[u8],
+        size: Option<usize>,
+        ecn: Option<EcnCodepoint>,
+    ) -> io::Result<()> {
         let transmit = Transmit {
             destination: self.target,
-            ecn: None,
-            contents: run.content(),
-            segment_size: Some(run.size()),
+            ecn,
+            contents,
+            segment_size: size,
             src_ip: None,
         };
         self.state.try_send((&self.io).into(), &transmit)

@@ -16,9 +16,10 @@ use thiserror::Error;
 use tokio::io::Ready;
 use tokio::select;
 
-use super::capsules::{self, CapsuleError, Capsules};
+use super::capsules::{self, CapsuleError, Capsules, FromClient};
 use super::content::Content;
-use super::idle::Idle;
+use super::forwarding::{self, Agreed, Forwarding};
+use super::idle::{Activity, Idle};
 use super::receive_buffers::ReceiveBuffers;
 use super::repaired::Repaired;
 use super::send_run::SendRun;
@@ -27,6 +28,7 @@ use super::target_socket::TargetSocket;
 use super::user_budget::{Direction, UserBudget};
 use crate::MAX_UDP_PAYLOAD;
 use crate::context::{self, ContextId};
+use crate::forwarding::{CidCapsule, TooManyRegistrations};
 use crate::policy::{Reflection, ReflectionLimit};
 use crate::tecc::{Agreement, RepairLimits, data};
 
@@ -43,6 +45,8 @@ pub(super) struct Tunnel {
     pub(super) datagrams: Option<HttpDatagrams>,
     /// The repair of losses on the way to the client, if it was agreed on.
     pub(super) agreement: Option<(Agreement, RepairLimits)>,
+    /// The forwarding of packets beside the connection, if it was agreed on.
+    pub(super) forwarding: Option<Agreed>,
     /// Content for the client: capsules.
     pub(super) to_client: Sender<Bytes>,
     /// Content from the client: capsules.
@@ -66,6 +70,12 @@ pub(super) enum TunnelEnd {
     /// The client's content is malformed.
     #[error(transparent)]
     Capsules(#[from] CapsuleError),
+    /// The client registers more than it may.
+    #[error(transparent)]
+    Registrations(#[from] TooManyRegistrations),
+    /// The client does not read the answers to its capsules.
+    #[error("the client does not read the answers to its capsules")]
+    Unread,
     /// The network reports that the target can't be reached.
     #[error("the target can't be reached: {0}")]
     Target(#[from] io::Error),
@@ -89,6 +99,7 @@ impl Tunnel {
             socket,
             datagrams,
             agreement,
+            forwarding,
             to_client,
             from_client,
             reflection,
@@ -96,6 +107,18 @@ impl Tunnel {
             idle_timeout,
             counters,
         } = self;
+        let socket = Arc::new(socket);
+        let activity = Arc::<Activity>::default();
+        let agreed = datagrams.clone().zip(forwarding);
+        let forwarding = agreed.map(|(datagrams, agreed)| {
+            let target = forwarding::Target {
+                socket: Arc::clone(&socket),
+                budget: budget.clone(),
+                counters: Arc::clone(&counters),
+                activity: Arc::clone(&activity),
+            };
+            Forwarding::new(datagrams, agreed, target)
+        });
         let mut target = ToTarget {
             socket: &socket,
             reflection: Reflection::new(reflection),
@@ -107,6 +130,7 @@ impl Tunnel {
             datagrams: datagrams.clone(),
             content: to_client,
             repaired: agreement.map(|(agreement, limits)| Repaired::new(agreement, limits)),
+            forwarding,
             budget: budget.as_deref(),
             counters: &counters,
         };
@@ -116,7 +140,10 @@ impl Tunnel {
         }
         let mut capsules = Capsules::new();
         let mut content = Content::new(from_client);
-        let mut idle = Idle::new(idle_timeout);
+        let mut idle = Idle::new(idle_timeout, activity);
+        if !client.permit_registrations() {
+            return TunnelEnd::Unread;
+        }
         let mut waiting = Vec::new();
         loop {
             let report_in = client.report();
@@ -127,7 +154,12 @@ impl Tunnel {
                         from_target(ready, &mut target, &mut client)
                     });
                     match received {
-                        Ok(true) => idle.restart(),
+                        Ok(true) => {
+                            idle.restart();
+                            if !client.check_path() {
+                                return TunnelEnd::Unread;
+                            }
+                        }
                         Ok(false) => {}
                         Err(error) => return error.into(),
                     }
@@ -137,6 +169,9 @@ impl Tunnel {
                         return TunnelEnd::ClientGone;
                     }
                     idle.restart();
+                    if !client.check_path() {
+                        return TunnelEnd::Unread;
+                    }
                     if let Err(error) = target.forward_all(waiting.drain(..)) {
                         return error.into();
                     }
@@ -147,8 +182,11 @@ impl Tunnel {
                 piece = content.next() => match piece {
                     Some(Ok(piece)) => {
                         idle.restart();
+                        if !client.check_path() {
+                            return TunnelEnd::Unread;
+                        }
                         capsules.push(piece);
-                        if let Err(end) = target.forward_capsules(&mut capsules) {
+                        if let Err(end) = take_capsules(&mut capsules, &mut target, &mut client) {
                             return end;
                         }
                     }
@@ -176,11 +214,28 @@ fn from_target(
     ReceiveBuffers::lend(|buffers| {
         let received = target.socket.receive(ready, buffers)?;
         if received {
-            client.forward_all(buffers.datagrams());
+            client.forward_received(buffers);
             target.reflection.on_answer();
         }
         Ok(received)
     })
+}
+
+/// Acts on all capsules that are complete.
+fn take_capsules(
+    capsules: &mut Capsules,
+    target: &mut ToTarget<'_>,
+    client: &mut ToClient<'_>,
+) -> Result<(), TunnelEnd> {
+    while let Some(capsule) = capsules.next()? {
+        match capsule {
+            FromClient::Datagram(datagram) => target.forward_all(std::iter::once(datagram))?,
+            FromClient::Cid(capsule) => {
+                client.register(capsule, target.reflection.has_answered())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Waits for this long, or for ever.
@@ -216,14 +271,6 @@ struct ToTarget<'a> {
 }
 
 impl ToTarget<'_> {
-    /// Sends the payloads of all capsules that are complete.
-    fn forward_capsules(&mut self, capsules: &mut Capsules) -> Result<(), TunnelEnd> {
-        while let Some(datagram) = capsules.next()? {
-            self.forward_all(std::iter::once(datagram))?;
-        }
-        Ok(())
-    }
-
     /// Sends the payloads of HTTP datagrams, or counts why not. Fails if the network reports that the target can't be
     /// reached: the system says that once, to who sends or to who receives.
     fn forward_all(&mut self, datagrams: impl Iterator<Item = Bytes>) -> io::Result<()> {
@@ -292,11 +339,61 @@ struct ToClient<'a> {
     datagrams: Option<HttpDatagrams>,
     content: Sender<Bytes>,
     repaired: Option<Repaired>,
+    forwarding: Option<Forwarding>,
     budget: Option<&'a UserBudget>,
     counters: &'a Counters,
 }
 
 impl ToClient<'_> {
+    /// Sends what came from the target, beside the connection where that is agreed on.
+    fn forward_received(&mut self, buffers: &ReceiveBuffers) {
+        let forwarding = self.forwarding.as_ref();
+        let Some(forwarding) = forwarding.filter(|it| it.forwards_to_client()) else {
+            self.forward_all(buffers.datagrams().map(|(datagram, _)| datagram));
+            return;
+        };
+        let mut others = Vec::new();
+        forwarding.to_client(buffers.datagrams(), |datagram| others.push(datagram));
+        if !others.is_empty() {
+            self.forward_all(others.into_iter());
+        }
+    }
+
+    /// Acts on what the client says of connection IDs.
+    fn register(&mut self, capsule: CidCapsule, has_answered: bool) -> Result<(), TunnelEnd> {
+        let Some(forwarding) = &mut self.forwarding else {
+            return Ok(());
+        };
+        let answer = forwarding.on_capsule(capsule, has_answered)?;
+        let is_said = answer.is_none_or(|answer| self.say(&answer)) && self.permit_registrations();
+        is_said.then_some(()).ok_or(TunnelEnd::Unread)
+    }
+
+    /// Tells the client how many connection IDs it may register; false if it does not read.
+    fn permit_registrations(&mut self) -> bool {
+        let permission = self
+            .forwarding
+            .as_mut()
+            .and_then(Forwarding::take_permission);
+        permission.is_none_or(|permission| self.say(&permission))
+    }
+
+    /// Ends forwarding if the client is somewhere else now; false if it does not read.
+    fn check_path(&mut self) -> bool {
+        let Some(forwarding) = &mut self.forwarding else {
+            return true;
+        };
+        let closed = forwarding.check_path();
+        closed.iter().all(|closed| self.say(closed)) && self.permit_registrations()
+    }
+
+    /// Sends a capsule; false if the client does not read.
+    fn say(&mut self, capsule: &CidCapsule) -> bool {
+        self.content
+            .try_send(Frame::data(capsule.to_bytes()))
+            .is_ok()
+    }
+
     /// Sends UDP payloads of the target, or counts why not. It never waits: a queue before a slow client would
     /// only delay what follows.
     fn forward_all<'p>(&mut self, payloads: impl Iterator<Item = &'p [u8]>) {
@@ -306,6 +403,7 @@ impl ToClient<'_> {
             repaired,
             budget,
             counters,
+            ..
         } = self;
         let is_over_limit = |payload: &[u8]| !admits(*budget, Direction::ToClient, payload.len());
         let mut passed = Passed::default();
@@ -356,7 +454,7 @@ impl ToClient<'_> {
 }
 
 /// Whether a payload of `len` bytes may pass.
-fn admits(budget: Option<&UserBudget>, direction: Direction, len: usize) -> bool {
+pub(super) fn admits(budget: Option<&UserBudget>, direction: Direction, len: usize) -> bool {
     budget.is_none_or(|budget| budget.admit(direction, len))
 }
 

@@ -14,7 +14,7 @@ use crate::commands::serve::args::ServeArgs;
 use crate::commands::serve::config::tunnels::{AddressPrefix, is_interface_name};
 use crate::duration::parse_positive_duration;
 use crate::multipath::PathArgs;
-use crate::proxies::{HOP_FORM, HopArg, HttpVersion, parse_template};
+use crate::proxies::{ForwardingTransform, HOP_FORM, HopArg, HttpVersion, parse_template};
 use crate::transport::Tuning;
 
 /// `tunnel`.
@@ -75,11 +75,13 @@ Examples:
   swiftwater tunnel connect 127.0.0.1:4433 -L 5353:127.0.0.1:53 -L 8443:[2001:db8::1]:443 --insecure
   swiftwater tunnel connect proxy.example --socks 1080 --path wlan0 --path wwan0 --token-file token.txt
   swiftwater tunnel connect exit.example --via near.example,token-file=near.txt --socks 1080 --token-file token.txt
+  swiftwater tunnel connect proxy.example -L 8443:server.example:443 --forwarding --token-file token.txt
   swiftwater tunnel connect proxy.example --tun sw0 --route 10.1.0.0/16 --token-file token.txt
   swiftwater tunnel connect 'https://proxy.example/masque{?target_host,target_port}' -L 8443:server.example:443
 
-A proxy of --via has these options: ,token-file=FILE ,ca=FILE ,insecure ,cert=FILE,key=FILE ,http-version=VERSION ,repair.
-It is trusted as the last one if nothing else is said. Each proxy of a chain knows its neighbours only.
+A proxy of --via has these options: ,token-file=FILE ,ca=FILE ,insecure ,cert=FILE,key=FILE ,http-version=VERSION ,repair
+,forwarding[=TRANSFORM]. It is trusted as the last one if nothing else is said. Each proxy of a chain knows its neighbours
+only.
 Programs then use the local addresses: curl --socks5-hostname 127.0.0.1:1080 URL, curl --proxy 127.0.0.1:8080 URL.
 With --path the connection to the proxy has several paths, if the proxy permits it (tunnel serve --multipath).
 Each peer and each connection of a local address gets a tunnel of its own. The proxy resolves the names of targets.
@@ -150,8 +152,15 @@ pub struct ConnectArgs {
 
     /// Ask the proxy to repair losses on its way to here: it keeps packets of QUIC until they are acknowledged, and
     /// sends lost ones again. Over HTTP/3 only
-    #[arg(long)]
+    #[arg(long, conflicts_with = "forwarding")]
     pub repair: bool,
+
+    /// Ask the proxy to forward packets of QUIC beside the connection to it, without its encryption, congestion control
+    /// and loss recovery: 'scramble' hides from who sees both sides of the proxy which packets are the same, 'identity'
+    /// does not. Over HTTP/3 only
+    #[arg(long, value_name = "TRANSFORM", value_enum,
+          num_args = 0..=1, require_equals = true, default_missing_value = "scramble")]
+    pub forwarding: Option<ForwardingTransform>,
 
     /// End a tunnel for UDP without datagrams after this time
     #[arg(long, value_name = "TIME", default_value = "2min", value_parser = parse_positive_duration)]

@@ -10,7 +10,7 @@ use super::local_end::Asked;
 use super::report::{End, Reached, name_of};
 use crate::commands::get::trust;
 use crate::exit::Failure;
-use crate::proxies::{ChainSettings, LossRepair, ProxyChain, ProxyHop, read_identity, read_token};
+use crate::proxies::{ChainSettings, Extension, ProxyChain, ProxyHop, read_identity, read_token};
 use crate::runtime::StopRequests;
 
 pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
@@ -71,10 +71,10 @@ fn chain(args: &ConnectArgs) -> Result<ProxyChain, Failure> {
         token: args.token_file.as_deref().map(read_token).transpose()?,
         trust,
         identity: read_identity(args.cert.as_deref(), args.key.as_deref())?,
-        repair: if args.repair {
-            LossRepair::Repair
-        } else {
-            LossRepair::None
+        extension: match args.forwarding {
+            Some(transform) => Extension::Forwarding(transform),
+            None if args.repair => Extension::Repair,
+            None => Extension::None,
         },
     };
     let settings = ChainSettings {

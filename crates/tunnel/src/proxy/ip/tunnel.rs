@@ -103,7 +103,7 @@ impl IpTunnel {
             packets: &mut packets,
             datagrams: self.datagrams.as_ref(),
             content: Content::new(self.from_client),
-            idle: Idle::new(self.idle_timeout),
+            idle: Idle::new(self.idle_timeout, Arc::default()),
         };
         let Err(end) = tunnel.forward(inputs).await;
         if !matches!(end, IpTunnelEnd::Finished | IpTunnelEnd::Idle) {

@@ -20,6 +20,7 @@ use swiftwater_tunnel::tecc::RepairLimits;
 use super::values::{Count, Period};
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::files::read_limited;
+use crate::proxies::ForwardingTransform;
 
 /// The largest file of tokens that is read, bytes.
 const MAX_TOKENS: u64 = 16 << 20;
@@ -68,6 +69,9 @@ pub struct Tunnels {
     pub idle_timeout: Period,
     /// Whether losses on the way to clients are repaired for those that ask for it. Default: yes.
     pub repair: bool,
+    /// The transforms with which packets of QUIC are forwarded beside the connections of clients that ask for it; none
+    /// without forwarding. Default: both.
+    pub forwarding: Vec<ForwardingTransform>,
     /// The addresses of tunnels for IP packets, one prefix of each version of IP. Default: none, no such tunnels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ip_pool: Vec<AddressPrefix>,
@@ -94,6 +98,7 @@ impl Default for Tunnels {
             new_per_target: None,
             idle_timeout: Period(limits.idle_timeout),
             repair: true,
+            forwarding: vec![ForwardingTransform::Scramble, ForwardingTransform::Identity],
             ip_pool: Vec::new(),
             tun: None,
         }
@@ -175,6 +180,7 @@ impl Tunnels {
                 ..Limits::default()
             },
             repair: self.repair.then(RepairLimits::default),
+            forwarding: self.forwarding.iter().map(|it| it.get()).collect(),
             ..ProxyConfig::new(access)
         })
     }

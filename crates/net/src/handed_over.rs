@@ -17,7 +17,7 @@ const KEPT: usize = 256 * 1024;
 
 /// Datagrams, one after another in one buffer, so that none costs an allocation.
 #[derive(Default)]
-pub(crate) struct Forwarded {
+pub(crate) struct HandedOver {
     /// Where each came from, and its size in bytes.
     metas: Vec<(DatagramMeta, usize)>,
     /// How many are not of established connections.
@@ -25,7 +25,7 @@ pub(crate) struct Forwarded {
     data: Vec<u8>,
 }
 
-impl Forwarded {
+impl HandedOver {
     pub(crate) fn is_empty(&self) -> bool {
         self.metas.is_empty()
     }
@@ -53,7 +53,7 @@ impl Forwarded {
     }
 }
 
-impl DatagramBatch for Forwarded {
+impl DatagramBatch for HandedOver {
     fn datagrams(&mut self) -> impl Iterator<Item = (DatagramMeta, &mut [u8])> {
         let mut rest = self.data.as_mut_slice();
         self.metas.iter().map_while(move |&(meta, len)| {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn datagrams_come_out_as_they_went_in() {
-        let mut batch = Forwarded::default();
+        let mut batch = HandedOver::default();
         let expected = [(1, &b"one"[..]), (2, b""), (3, b"three")];
         for (port, data) in expected {
             assert!(batch.push(meta(port), data, true));
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_made_up_packets_leaves_room_for_established_connections() {
-        let mut batch = Forwarded::default();
+        let mut batch = HandedOver::default();
         for _ in 0..2 {
             let flood = (0..10_000).filter(|_| batch.push(meta(1), &[0xc0; 1200], false));
             assert_eq!(flood.count(), MAX_UNESTABLISHED);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn datagrams_and_bytes_are_limited() {
-        let mut batch = Forwarded::default();
+        let mut batch = HandedOver::default();
         for _ in 0..MAX_DATAGRAMS {
             assert!(batch.push(meta(1), b"x", true));
         }

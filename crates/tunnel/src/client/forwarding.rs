@@ -1,0 +1,302 @@
+//! Forwarded mode at the client: packets with short headers beside the connection to the proxy
+//! (draft-ietf-masque-quic-proxy, section 6).
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use swiftwater_http::h3::capsule::Capsule;
+use swiftwater_http::udp::connect::{HttpDatagrams, SendContent};
+use swiftwater_net::quic::PathAddress;
+use swiftwater_net::{VirtualId, VirtualIdReceiver, VirtualPacket};
+use swiftwater_wire::ConnectionId;
+use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
+
+use super::error::{OpenError, TunnelError};
+use crate::forwarding::{
+    CidCapsule, ClientIds, ForwardingAnswer, ForwardingOffer, Liveness, PROXY_QUIC_FORWARDING,
+    PacketTransform, is_short, replace_cid,
+};
+
+/// Forwarded packets that wait to be read; the oldest are dropped for more.
+const MAX_WAITING: usize = 512;
+
+/// What the ends of a tunnel say of forwarded packets, and those that came.
+pub(super) struct Forwarding {
+    datagrams: HttpDatagrams,
+    offer: ForwardingOffer,
+    state: Mutex<State>,
+    arrivals: Arc<Arrivals>,
+}
+
+struct State {
+    ids: ClientIds<VirtualId>,
+    liveness: Liveness,
+    /// Once the proxy has agreed.
+    agreed: Option<Agreed>,
+    /// The network path to the proxy that the virtual IDs are for.
+    path: Option<PathAddress>,
+    /// Capsules for the proxy that are not on their way.
+    capsules: Vec<CidCapsule>,
+    /// A packet for the target, reused.
+    packet: Vec<u8>,
+}
+
+struct Agreed {
+    sending: PacketTransform,
+    receiving: Arc<PacketTransform>,
+    capsules: mpsc::UnboundedSender<Bytes>,
+}
+
+/// Forwarded packets from the target, as it sent them.
+#[derive(Default)]
+struct Arrivals {
+    waiting: Mutex<VecDeque<Bytes>>,
+    arrived: Notify,
+}
+
+/// Takes the packets with one virtual ID.
+struct Receiver {
+    arrivals: Arc<Arrivals>,
+    transform: Arc<PacketTransform>,
+    cid: ConnectionId,
+    /// The proxy; packets from elsewhere are not its own.
+    remote: SocketAddr,
+}
+
+impl Forwarding {
+    /// For a tunnel that the proxy has not answered yet.
+    pub(super) fn new(datagrams: HttpDatagrams, offer: ForwardingOffer) -> Self {
+        let state = State {
+            ids: ClientIds::default(),
+            liveness: Liveness::default(),
+            agreed: None,
+            path: None,
+            capsules: Vec::new(),
+            packet: Vec::new(),
+        };
+        Self {
+            datagrams,
+            offer,
+            state: Mutex::new(state),
+            arrivals: Arc::default(),
+        }
+    }
+
+    /// Begins once the proxy has answered with these fields; false if it does not forward.
+    pub(super) fn begin(
+        &self,
+        headers: &HeaderMap,
+        content: &Arc<AsyncMutex<SendContent>>,
+    ) -> Result<bool, OpenError> {
+        let Some(field) = headers.get(PROXY_QUIC_FORWARDING) else {
+            return Ok(false);
+        };
+        let Some(answer) = ForwardingAnswer::parse(field, &self.offer)? else {
+            return Ok(false);
+        };
+        let (capsules, waiting) = mpsc::unbounded_channel();
+        tokio::spawn(send_capsules(waiting, Arc::downgrade(content)));
+        let mut state = self.lock();
+        state.path = self.datagrams.connection().validated_path();
+        state.agreed = Some(Agreed {
+            sending: self.offer.sending(&answer),
+            receiving: Arc::new(answer.sending()),
+            capsules,
+        });
+        state.send_capsules();
+        Ok(true)
+    }
+
+    /// Forwards a datagram to the target; false if it has to go through the tunnel.
+    pub(super) fn send(&self, datagram: &[u8]) -> bool {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if !is_short(datagram) {
+            state.ids.observe_sent(datagram, &mut state.capsules);
+            state.send_capsules();
+            return false;
+        }
+        let Some(agreed) = state
+            .agreed
+            .as_ref()
+            .filter(|_| !state.liveness.is_paused())
+        else {
+            return false;
+        };
+        let Some(target) = state.ids.to_target(datagram) else {
+            return false;
+        };
+        let connection = self.datagrams.connection();
+        let Some(path) = connection.validated_path() else {
+            return false;
+        };
+        if state.path != Some(path) {
+            // Virtual IDs of another path would link the two (section 5.9).
+            state.path = Some(path);
+            state.ids.renew(&mut state.capsules);
+            state.send_capsules();
+            return false;
+        }
+        let packet = &mut state.packet;
+        packet.clear();
+        let vcid = target.vcid.as_bytes();
+        if !replace_cid(datagram, target.cid_len, vcid, packet)
+            || !agreed.sending.encode(packet, vcid.len())
+        {
+            return false;
+        }
+        // What the socket does not take waits in the tunnel, or is too large there too.
+        if let Err(error) = connection.send_beside(&path, packet, packet.len(), None) {
+            tracing::trace!(%error, "a packet goes through the tunnel");
+            return false;
+        }
+        if state.liveness.on_forwarded(connection.now()) {
+            tracing::debug!("forwarded packets are not answered: the tunnel takes them");
+            state.ids.suspend(&mut state.capsules);
+            state.send_capsules();
+        }
+        true
+    }
+
+    /// Looks at a datagram of the target that came through the tunnel.
+    pub(super) fn on_tunnelled(&self, datagram: &[u8]) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if !is_short(datagram) {
+            state.ids.observe_received(datagram, &mut state.capsules);
+        }
+        state.on_received(&self.datagrams);
+        state.send_capsules();
+    }
+
+    /// Takes a capsule of the proxy, if it is one of connection IDs.
+    pub(super) fn on_capsule(&self, capsule: &Capsule) -> Result<(), TunnelError> {
+        let Some(capsule) = CidCapsule::decode(capsule)? else {
+            return Ok(());
+        };
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let Some(agreed) = &state.agreed else {
+            return Ok(());
+        };
+        let remote = state.path.map(|path| path.remote);
+        let receive = |cid: ConnectionId, vcid: ConnectionId| {
+            let receiver = Receiver {
+                arrivals: Arc::clone(&self.arrivals),
+                transform: Arc::clone(&agreed.receiving),
+                cid,
+                remote: remote?,
+            };
+            let connection = self.datagrams.connection();
+            let accepted = connection.accept_virtual_id(vcid, Arc::new(receiver));
+            accepted
+                .inspect_err(|error| tracing::debug!(%error, "a virtual connection ID is refused"))
+                .ok()
+        };
+        let taken = (state.ids).on_capsule(capsule, receive, &mut state.capsules);
+        state.send_capsules();
+        Ok(taken?)
+    }
+
+    /// The next forwarded packet of the target. Dropping the future loses nothing.
+    pub(super) async fn recv(&self) -> Bytes {
+        loop {
+            let arrived = self.arrivals.arrived.notified();
+            let packet = lock(&self.arrivals.waiting).pop_front();
+            if let Some(packet) = packet {
+                self.lock().on_received(&self.datagrams);
+                return packet;
+            }
+            arrived.await;
+        }
+    }
+
+    /// Whether packets are forwarded in some direction at present.
+    pub(super) fn is_active(&self) -> bool {
+        self.lock().ids.is_forwarding()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+impl State {
+    /// Something came from the target.
+    fn on_received(&mut self, datagrams: &HttpDatagrams) {
+        if self.liveness.on_received(datagrams.connection().now()) {
+            self.path = datagrams.connection().validated_path();
+            self.ids.renew(&mut self.capsules);
+            self.send_capsules();
+        }
+    }
+
+    fn send_capsules(&mut self) {
+        if let Some(agreed) = &self.agreed {
+            for capsule in self.capsules.drain(..) {
+                // If nobody sends them, the tunnel is over.
+                let _ = agreed.capsules.send(capsule.to_bytes());
+            }
+        }
+    }
+}
+
+/// Sends capsules until the tunnel is over.
+async fn send_capsules(
+    mut capsules: mpsc::UnboundedReceiver<Bytes>,
+    content: Weak<AsyncMutex<SendContent>>,
+) {
+    while let Some(capsule) = capsules.recv().await {
+        let Some(content) = content.upgrade() else {
+            return;
+        };
+        if let Err(error) = content.lock().await.write(capsule).await {
+            tracing::debug!(%error, "no more capsules to the proxy");
+            return;
+        }
+    }
+}
+
+impl VirtualIdReceiver for Receiver {
+    fn receive(&self, packets: &mut dyn Iterator<Item = VirtualPacket<'_>>) {
+        let mut memory = BytesMut::new();
+        let mut waiting = lock(&self.arrivals.waiting);
+        for VirtualPacket {
+            packet,
+            id_len,
+            remote,
+            ..
+        } in packets
+        {
+            if remote != self.remote || !self.transform.decode(packet, id_len) {
+                continue;
+            }
+            let (first, rest) = packet.split_at(1);
+            memory.extend_from_slice(first);
+            memory.extend_from_slice(self.cid.as_bytes());
+            memory.extend_from_slice(&rest[id_len..]);
+            if waiting.len() >= MAX_WAITING {
+                waiting.pop_front();
+            }
+            waiting.push_back(memory.split().freeze());
+        }
+        drop(waiting);
+        self.arrivals.arrived.notify_one();
+    }
+}
+
+impl fmt::Debug for Forwarding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Forwarding")
+            .field("offer", &self.offer)
+            .finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
