@@ -60,6 +60,16 @@ fn plain() -> System {
     }
 }
 
+fn forwarded() -> System {
+    System {
+        tunnel: TunnelConfig {
+            carriage: Carriage::Forwarded,
+            ..tunnel(false, false)
+        },
+        ..plain()
+    }
+}
+
 fn repaired() -> System {
     System {
         tunnel: tunnel(true, false),
@@ -228,6 +238,19 @@ fn without_loss_every_system_transfers_and_nothing_is_sent_twice() {
     run(&stream, 0.05);
     let (_, stats, ..) = run(&tecc(), 0.0);
     assert!(stats.reports > 40, "{stats:?}");
+}
+
+#[test]
+fn in_forwarded_mode_nearly_everything_passes_beside_the_tunnel() {
+    let (time, stats, ..) = run(&forwarded(), 0.0);
+    assert!(stats.forwarded * 100 > stats.payloads * 99, "{stats:?}");
+    let (plain_time, stats, ..) = run(&plain(), 0.0);
+    assert_eq!(stats.forwarded, 0);
+    assert!(time < plain_time * 1.03, "{time} {plain_time}");
+    // Nobody repairs, the server sends again.
+    let (_, stats, again, _) = run(&forwarded(), 0.05);
+    assert_eq!(stats.repair.resent, 0);
+    assert!(again > 100_000, "{again}");
 }
 
 #[test]
