@@ -38,7 +38,8 @@ pub enum Carriage {
     Stream,
     /// Packets of QUIC with a short header are datagrams of their own beside the connection, with neither its encryption
     /// nor its congestion control, from about a round trip after their connection ID was seen on: the virtual ID that
-    /// replaces it is agreed on in a stream. Everything else goes as [`Carriage::Datagrams`].
+    /// replaces it is agreed on in a stream. Everything else goes as [`Carriage::Datagrams`]. The connection
+    /// sees nothing of them: if it has an idle timeout, it needs a keep-alive interval.
     Forwarded,
 }
 
