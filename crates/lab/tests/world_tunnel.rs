@@ -56,6 +56,15 @@ fn a_stream_delivers_everything_in_order() {
 }
 
 #[test]
+fn in_forwarded_mode_nothing_waits_at_the_proxy() {
+    let flow = run("cc = \"bbr3\"\ntunnel = \"forwarded\"\n");
+    assert!(flow("completed") > 30.0);
+    assert!(flow("tunnel_forwarded_share") > 0.99);
+    assert!(flow("tunnel_queue_p95_ms") < 1e-9);
+    assert!(flow("tunnel_resent_share") < 1e-9);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run() {
     let keys = "cc = \"follow-external\"\ntunnel = \"tecc\"\ntunnel_cc = \"bbr3\"\nloss_judge = \"tecc\"\nfeedback = \"tecc\"\n";
     let setup = &load(&scenario(keys)).cases[0].setup;

@@ -5,8 +5,11 @@ use std::any::Any;
 use std::net::SocketAddr;
 
 use rand_chacha::ChaCha20Rng;
-use swiftwater_quic::{ClientConfig, ConnectError, Connection, ConnectionHandle, Event, SocketId};
+use swiftwater_quic::{
+    ClientConfig, ConnectError, Connection, ConnectionHandle, EcnCodepoint, Event, SocketId,
+};
 use swiftwater_units::Instant;
+use swiftwater_wire::ConnectionId;
 
 use crate::datagram::{DatagramNote, OutgoingDatagram};
 use crate::event_queue::{EventQueue, Task};
@@ -25,7 +28,9 @@ pub trait Application: Any {
     /// An event of a connection, opened or accepted.
     fn on_event(&mut self, host: &mut HostContext<'_>, connection: ConnectionHandle, event: Event);
 
-    /// A datagram came to an interface that the application reads itself ([`Network::set_raw`](crate::Network::set_raw)).
+    /// A datagram came that the application reads itself: to an interface of its own
+    /// ([`Network::set_raw`](crate::Network::set_raw)), or with a connection ID of its own
+    /// ([`HostContext::claim_connection_id`]).
     fn on_datagram(&mut self, _host: &mut HostContext<'_>, _datagram: &RawDatagram<'_>) {}
 
     /// A TCP connection was accepted: its SYN was received.
@@ -38,13 +43,15 @@ pub trait Application: Any {
     fn on_timer(&mut self, _host: &mut HostContext<'_>, _token: u64) {}
 }
 
-/// A datagram to an interface that an application reads itself.
+/// A datagram that an application reads itself.
 #[derive(Clone, Copy, Debug)]
 pub struct RawDatagram<'a> {
     /// Its sender.
     pub source: SocketAddr,
     /// The interface, by its index among those of the host.
     pub socket: SocketId,
+    /// The ECN field.
+    pub ecn: Option<EcnCodepoint>,
     /// UDP payload.
     pub data: &'a [u8],
 }
@@ -113,8 +120,15 @@ impl HostContext<'_> {
         self.core.slots.get(handle)
     }
 
-    /// Sends a UDP payload from an interface of the host, given by its index, at the same point of time; `note` goes to
-    /// the connections of the receiving host.
+    /// Lets the application read the packets with a short header to `id` that come to any interface of the host
+    /// ([`Application::on_datagram`]), in the place of the host's endpoint: it is to pass them on. False if that is not
+    /// possible: the ID is empty, is a prefix of another or another of it, or there are too many.
+    pub fn claim_connection_id(&mut self, id: &ConnectionId) -> bool {
+        self.core.claimed.insert(id, ())
+    }
+
+    /// Sends a UDP payload from an interface of the host, given by its index, at the same point of time, not marked for
+    /// ECN; `note` goes to the connections of the receiving host.
     pub fn send_datagram(
         &mut self,
         socket: SocketId,
@@ -125,7 +139,25 @@ impl HostContext<'_> {
         self.core.outgoing.push_back(OutgoingDatagram {
             socket,
             destination,
+            ecn: None,
             note,
+            data,
+        });
+    }
+
+    /// As [`HostContext::send_datagram`], with this ECN field and no note: passes on what came from elsewhere.
+    pub fn forward_datagram(
+        &mut self,
+        socket: SocketId,
+        destination: SocketAddr,
+        data: Vec<u8>,
+        ecn: Option<EcnCodepoint>,
+    ) {
+        self.core.outgoing.push_back(OutgoingDatagram {
+            socket,
+            destination,
+            ecn,
+            note: DatagramNote::None,
             data,
         });
     }

@@ -38,6 +38,7 @@ pub enum DatagramNote {
 pub(crate) struct OutgoingDatagram {
     pub(crate) socket: SocketId,
     pub(crate) destination: SocketAddr,
+    pub(crate) ecn: Option<EcnCodepoint>,
     pub(crate) note: DatagramNote,
     pub(crate) data: Vec<u8>,
 }

@@ -272,7 +272,7 @@ impl Fabric {
         self.offer(link, Packet::new(parcel));
     }
 
-    /// Sends a datagram of an application from one of `interfaces`, not marked for ECN.
+    /// Sends a datagram of an application from one of `interfaces`.
     pub(crate) fn transmit_raw(&mut self, interfaces: &[u32], datagram: &OutgoingDatagram) {
         let from = interfaces.get(usize::from(datagram.socket.0)).copied();
         let to = from.and_then(|from| self.owner_for(from, datagram.destination));
@@ -286,7 +286,7 @@ impl Fabric {
             .pool
             .parcel(outer, datagram.destination, to, &datagram.data);
         parcel.0.note = datagram.note;
-        self.offer(link, Packet::new(parcel));
+        self.offer(link, Packet::with_ecn(parcel, ecn_to_link(datagram.ecn)));
     }
 
     /// The link that a datagram from one interface to another takes first.

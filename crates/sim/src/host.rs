@@ -11,6 +11,7 @@ use swiftwater_quic::{
 };
 
 use crate::application::{Application, HostContext, Idle, RawDatagram};
+use crate::connection_id_map::ConnectionIdMap;
 use crate::connection_table::ConnectionTable;
 use crate::datagram::{DatagramNote, OutgoingDatagram, Parcel, ecn_from_link};
 use crate::event_queue::Task;
@@ -54,6 +55,8 @@ pub(crate) struct HostCore {
     pub(crate) tcp: TcpTable,
     /// Datagrams of the application that have not left.
     pub(crate) outgoing: VecDeque<OutgoingDatagram>,
+    /// Connection IDs whose packets the application reads.
+    pub(crate) claimed: ConnectionIdMap<()>,
 }
 
 impl HostCore {
@@ -104,6 +107,7 @@ impl Host {
                 path_opener: PathOpener::default(),
                 tcp: TcpTable::default(),
                 outgoing: VecDeque::new(),
+                claimed: ConnectionIdMap::default(),
             },
             application: Box::new(Idle),
             is_listed: false,
@@ -132,7 +136,7 @@ impl Host {
             self.list(fabric);
             return;
         }
-        if interface.raw {
+        if interface.raw || self.core.claimed.of_packet(&datagram.data).is_some() {
             let socket = self.core.socket_of(datagram.interface);
             let (application, mut context) = self.context(fabric);
             application.on_datagram(
@@ -140,6 +144,7 @@ impl Host {
                 &RawDatagram {
                     source: packet.payload.0.source,
                     socket,
+                    ecn: ecn_from_link(packet.ecn),
                     data: &packet.payload.0.data,
                 },
             );
@@ -317,5 +322,6 @@ impl Host {
         self.core.endpoint = Endpoint::new(endpoint, server, seed);
         self.core.slots.clear();
         self.core.tcp.clear();
+        self.core.claimed = ConnectionIdMap::default();
     }
 }

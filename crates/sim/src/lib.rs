@@ -38,6 +38,7 @@
 mod application;
 pub mod apps;
 mod cipher;
+mod connection_id_map;
 mod connection_table;
 mod datagram;
 mod dumbbell;

@@ -66,6 +66,7 @@ mod tcp_lifecycle;
 mod tcp_parts;
 mod timeouts;
 mod tunnel;
+mod tunnel_forwarded;
 mod unavailable_keys;
 mod versions;
 mod web_requests;

@@ -60,6 +60,16 @@ fn plain() -> System {
     }
 }
 
+fn forwarded() -> System {
+    System {
+        tunnel: TunnelConfig {
+            carriage: Carriage::Forwarded,
+            ..tunnel(false, false)
+        },
+        ..plain()
+    }
+}
+
 fn repaired() -> System {
     System {
         tunnel: tunnel(true, false),
@@ -80,6 +90,8 @@ fn tecc() -> System {
 fn outer() -> TransportConfig {
     TransportConfig {
         controller: Arc::new(Bbr3Config::default()),
+        // In forwarded mode nothing else keeps it open.
+        keep_alive_interval: Some(Duration::from_secs(10)),
         ..transport(DATAGRAM)
     }
 }
@@ -228,6 +240,19 @@ fn without_loss_every_system_transfers_and_nothing_is_sent_twice() {
     run(&stream, 0.05);
     let (_, stats, ..) = run(&tecc(), 0.0);
     assert!(stats.reports > 40, "{stats:?}");
+}
+
+#[test]
+fn in_forwarded_mode_nearly_everything_passes_beside_the_tunnel() {
+    let (time, stats, ..) = run(&forwarded(), 0.0);
+    assert!(stats.forwarded * 100 > stats.payloads * 99, "{stats:?}");
+    let (plain_time, stats, ..) = run(&plain(), 0.0);
+    assert_eq!(stats.forwarded, 0);
+    assert!(time < plain_time * 1.03, "{time} {plain_time}");
+    // Nobody repairs, the server sends again.
+    let (_, stats, again, _) = run(&forwarded(), 0.02);
+    assert_eq!(stats.repair.resent, 0);
+    assert!(again > 40_000, "{again}");
 }
 
 #[test]

@@ -14,9 +14,10 @@ pub(super) const KEYS: [&str; 4] = ["tunnel", "tunnel_at", "tunnel_cc", "report_
 const NONE: &str = "none";
 
 /// The kinds of tunnels: name, carriage, repair, reports.
-const KINDS: [(&str, Carriage, bool, bool); 4] = [
+const KINDS: [(&str, Carriage, bool, bool); 5] = [
     ("datagrams", Carriage::Datagrams, false, false),
     ("stream", Carriage::Stream, false, false),
+    ("forwarded", Carriage::Forwarded, false, false),
     ("repair", Carriage::Datagrams, true, false),
     ("tecc", Carriage::Datagrams, true, true),
 ];

@@ -169,6 +169,7 @@ fn transfers(
 fn tunnel_facts(network: &Network, group: &Group<'_>) -> TunnelFacts {
     let mut facts = TunnelFacts::default();
     for stats in group.tunnels.stats(network) {
+        facts.payloads += stats.payloads;
         facts.forwarded += stats.forwarded;
         facts.dropped += stats.dropped;
         facts.resent += stats.repair.resent;

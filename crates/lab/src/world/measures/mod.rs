@@ -133,6 +133,7 @@
 //! | `tunnel_abandoned_share` | packets that the proxy gave up to repair / packets |
 //! | `tunnel_dropped_share` | packets that found no room at the proxy, or waited for too long / packets |
 //! | `tunnel_reports_share` | reports of the proxy / packets |
+//! | `tunnel_forwarded_share` | with `tunnel = "forwarded"`: packets that passed beside the connection between proxy and client / packets |
 //!
 //! # Sessions (`session`)
 //!
@@ -216,6 +217,8 @@ pub(super) use video::{Missed, VideoFacts, VideoViewing};
 pub use visit::FeatureRow;
 pub(super) use visit::{Visit, Visited};
 
+use swiftwater_sim::apps::Carriage;
+
 use crate::scenario::{App, FlowSpec, Setup};
 
 /// A name and its formula.
@@ -223,10 +226,10 @@ type Column<T> = (&'static str, fn(&T) -> Option<f64>);
 
 /// The columns of a group of flows, in order.
 fn group_columns(flow: &FlowSpec) -> impl Iterator<Item = &'static Column<GroupFacts>> {
-    let parts: [&[_]; 6] = match flow.app {
+    let parts: [&[_]; 7] = match flow.app {
         // It has no connection.
-        App::Session(_) => [video::VIDEO, session::SESSION, &[], &[], &[], &[]],
-        App::Web(_) => [web::WEB, &[], &[], &[], &[], &[]],
+        App::Session(_) => [video::VIDEO, session::SESSION, &[], &[], &[], &[], &[]],
+        App::Web(_) => [web::WEB, &[], &[], &[], &[], &[], &[]],
         App::Poisson { .. } => [
             group::EVERY,
             &[],
@@ -234,10 +237,11 @@ fn group_columns(flow: &FlowSpec) -> impl Iterator<Item = &'static Column<GroupF
             repair::REPAIR,
             &[],
             &[],
+            &[],
         ],
         _ => {
             let [own, special] = own(&flow.app);
-            let tunnel = in_tunnel(flow);
+            let [tunnel, forwarded] = in_tunnel(flow);
             [
                 group::EVERY,
                 several(flow),
@@ -245,6 +249,7 @@ fn group_columns(flow: &FlowSpec) -> impl Iterator<Item = &'static Column<GroupF
                 special,
                 repair::REPAIR,
                 tunnel,
+                forwarded,
             ]
         }
     };
@@ -265,11 +270,13 @@ fn several(flow: &FlowSpec) -> &'static [Column<GroupFacts>] {
     if flow.count > 1 { group::SEVERAL } else { &[] }
 }
 
-fn in_tunnel(flow: &FlowSpec) -> &'static [Column<GroupFacts>] {
-    if flow.tunnel.is_some() {
-        tunnel::TUNNEL
-    } else {
-        &[]
+fn in_tunnel(flow: &FlowSpec) -> [&'static [Column<GroupFacts>]; 2] {
+    match &flow.tunnel {
+        None => [&[], &[]],
+        Some(spec) if spec.config.carriage == Carriage::Forwarded => {
+            [tunnel::TUNNEL, tunnel::FORWARDED]
+        }
+        Some(_) => [tunnel::TUNNEL, &[]],
     }
 }
 

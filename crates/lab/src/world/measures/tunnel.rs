@@ -8,6 +8,8 @@ use super::statistics::percentile;
 #[derive(Clone, Debug, Default)]
 pub(in crate::world) struct TunnelFacts {
     /// Packets to the clients.
+    pub(in crate::world) payloads: u64,
+    /// Packets of those that passed beside the connections between proxies and clients.
     pub(in crate::world) forwarded: u64,
     /// Packets of those that found no room or waited for too long.
     pub(in crate::world) dropped: u64,
@@ -50,6 +52,11 @@ pub(super) const TUNNEL: &[Column<GroupFacts>] = &[
     }),
 ];
 
+/// Of groups in tunnels in forwarded mode.
+pub(super) const FORWARDED: &[Column<GroupFacts>] = &[("tunnel_forwarded_share", |group| {
+    share(group, group.tunnel.forwarded)
+})];
+
 fn share(group: &GroupFacts, count: u64) -> Option<f64> {
-    ratio(count as f64, group.tunnel.forwarded as f64)
+    ratio(count as f64, group.tunnel.payloads as f64)
 }

@@ -6,8 +6,10 @@ use rand_core::Rng;
 use swiftwater_quic::{ClientConfig, ConnectionHandle, Event, StreamEvent};
 use swiftwater_units::{Dir, Instant};
 
+use super::forwarding::ClientForwarding;
+use super::registration::Registration;
 use super::segments::Segments;
-use super::{Carriage, TunnelConfig, UDP, wire};
+use super::{Carriage, QUIC, TunnelConfig, UDP, wire};
 use crate::application::{Application, HostContext, RawDatagram};
 use crate::cipher::SERVER_NAME;
 use crate::datagram::DatagramNote;
@@ -28,6 +30,7 @@ pub struct TunnelClient {
     peer: Option<SocketAddr>,
     early: Vec<Vec<u8>>,
     segments: Segments,
+    forwarding: ClientForwarding,
 }
 
 impl TunnelClient {
@@ -48,6 +51,7 @@ impl TunnelClient {
             peer: None,
             early: Vec::new(),
             segments: Segments::default(),
+            forwarding: ClientForwarding::default(),
         }
     }
 
@@ -62,10 +66,14 @@ impl TunnelClient {
             return;
         };
         match self.config.carriage {
-            Carriage::Datagrams => {
+            Carriage::Datagrams | Carriage::Forwarded => {
                 let datagram = wire::encode(wire::PLAIN, None, payload);
                 // As UDP does: the sender of the payload has no guarantee.
                 let _ = connection.send_datagram(datagram.into());
+                if self.config.carriage == Carriage::Forwarded {
+                    let registration = self.forwarding.on_payload_of_peer(payload);
+                    self.send_registration(host, registration);
+                }
             }
             Carriage::Stream => {
                 self.segments.push(payload);
@@ -77,6 +85,29 @@ impl TunnelClient {
     fn deliver(&self, host: &mut HostContext<'_>, payload: &[u8], note: DatagramNote) {
         if let Some(peer) = self.peer {
             host.send_datagram(UDP, peer, payload.to_vec(), note);
+        }
+    }
+
+    fn send_registration(
+        &mut self,
+        host: &mut HostContext<'_>,
+        registration: Option<Registration>,
+    ) {
+        let connection = self.handle.and_then(|handle| host.connection(handle));
+        if let (Some(registration), Some(connection)) = (registration, connection) {
+            // Without room for it, packets stay in the tunnel.
+            self.segments.push(&registration.encode());
+            self.segments.write(connection);
+        }
+    }
+
+    /// A message in the stream.
+    fn on_segment(&mut self, host: &mut HostContext<'_>, segment: &[u8]) {
+        if self.config.carriage != Carriage::Forwarded {
+            self.deliver(host, segment, DatagramNote::None);
+        } else if let Some(registration) = Registration::decode(segment) {
+            let answer = self.forwarding.on_registration(host, &registration);
+            self.send_registration(host, answer);
         }
     }
 
@@ -92,7 +123,13 @@ impl TunnelClient {
             .and_then(swiftwater_quic::Connection::recv_datagram)
         {
             match wire::decode(&datagram) {
-                Some((wire::PLAIN, payload)) => self.deliver(host, payload, DatagramNote::None),
+                Some((wire::PLAIN, payload)) => {
+                    self.deliver(host, payload, DatagramNote::None);
+                    if self.config.carriage == Carriage::Forwarded {
+                        let registration = self.forwarding.on_payload_of_target(payload);
+                        self.send_registration(host, registration);
+                    }
+                }
                 Some((wire::NUMBERED, content)) => {
                     if let Some((number, payload)) = wire::numbered(content) {
                         self.deliver(host, payload, DatagramNote::Tag(number));
@@ -107,7 +144,7 @@ impl TunnelClient {
 
     fn on_connected(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle) {
         self.is_connected = true;
-        if self.config.carriage == Carriage::Stream
+        if matches!(self.config.carriage, Carriage::Stream | Carriage::Forwarded)
             && let Some(connection) = host.connection(handle)
             && let Some(stream) = connection.open(Dir::Bi)
         {
@@ -138,11 +175,11 @@ impl Application for TunnelClient {
                 }
             }
             Event::Stream(StreamEvent::Readable { .. }) => {
-                let payloads = host
+                let segments = host
                     .connection(handle)
                     .map(|connection| self.segments.read(connection));
-                for payload in payloads.into_iter().flatten() {
-                    self.deliver(host, &payload, DatagramNote::None);
+                for segment in segments.into_iter().flatten() {
+                    self.on_segment(host, &segment);
                 }
             }
             _ => {}
@@ -150,7 +187,20 @@ impl Application for TunnelClient {
     }
 
     fn on_datagram(&mut self, host: &mut HostContext<'_>, datagram: &RawDatagram<'_>) {
+        if datagram.socket == QUIC {
+            // Only the proxy's.
+            let is_from_proxy = datagram.source == self.proxy;
+            let packet = self.forwarding.to_peer(datagram.data);
+            if let (Some(packet), Some(peer)) = (packet.filter(|_| is_from_proxy), self.peer) {
+                host.forward_datagram(UDP, peer, packet, datagram.ecn);
+            }
+            return;
+        }
         self.peer = Some(datagram.source);
-        self.send(host, datagram.data);
+        if let Some(packet) = self.forwarding.to_proxy(datagram.data) {
+            host.forward_datagram(QUIC, self.proxy, packet, datagram.ecn);
+        } else {
+            self.send(host, datagram.data);
+        }
     }
 }

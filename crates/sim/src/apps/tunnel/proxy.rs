@@ -10,8 +10,10 @@ use swiftwater_quic::{
 use swiftwater_tecc::{Repair, RepairStats, Reporter, ReporterConfig, TunnelState};
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PathId};
 
+use super::forwarding::ProxyForwarding;
+use super::registration::Registration;
 use super::segments::Segments;
-use super::{Carriage, TunnelConfig, UDP, wire};
+use super::{Carriage, QUIC, TunnelConfig, UDP, wire};
 use crate::application::{Application, HostContext, RawDatagram};
 use crate::datagram::DatagramNote;
 
@@ -25,6 +27,8 @@ const URGENCY_OF_REPORTS: u8 = 1;
 #[derive(Clone, Debug, Default)]
 pub struct TunnelStats {
     /// Payloads to the client.
+    pub payloads: u64,
+    /// Payloads of those that passed beside the connection ([`Carriage::Forwarded`]).
     pub forwarded: u64,
     /// Payloads to the client that found no room, or waited for too long.
     pub dropped: u64,
@@ -49,6 +53,7 @@ pub struct TunnelProxy {
     /// When the timer for the reporter expires.
     timer: Option<Instant>,
     segments: Segments,
+    forwarding: ProxyForwarding,
     stats: TunnelStats,
 }
 
@@ -63,6 +68,7 @@ impl TunnelProxy {
             reporter: None,
             timer: None,
             segments: Segments::default(),
+            forwarding: ProxyForwarding::default(),
             stats: TunnelStats::default(),
         }
     }
@@ -77,7 +83,7 @@ impl TunnelProxy {
 
     fn queue(&self, connection: &Connection) -> ByteCount {
         match self.config.carriage {
-            Carriage::Datagrams => connection.unsent_datagram_bytes(),
+            Carriage::Datagrams | Carriage::Forwarded => connection.unsent_datagram_bytes(),
             Carriage::Stream => {
                 let waiting = ByteCount::new(self.segments.waiting() as u64);
                 waiting + connection.stats().send_buffered
@@ -112,14 +118,14 @@ impl TunnelProxy {
                 }
                 sent
             }
-            (Carriage::Datagrams, _) => {
+            (Carriage::Datagrams | Carriage::Forwarded, _) => {
                 let datagram = wire::encode(wire::PLAIN, None, payload);
                 connection
                     .send_datagram_with(datagram.into(), deadline)
                     .is_ok()
             }
         };
-        self.stats.forwarded += 1;
+        self.stats.payloads += 1;
         self.stats.dropped += u64::from(!sent);
     }
 
@@ -274,26 +280,51 @@ impl Application for TunnelProxy {
     }
 
     fn on_datagram(&mut self, host: &mut HostContext<'_>, datagram: &RawDatagram<'_>) {
+        let now = host.now();
+        let Some(connection) = self.handle.and_then(|handle| host.connection(handle)) else {
+            return;
+        };
+        let client = connection.remote();
+        if datagram.socket == QUIC {
+            let packet = self.forwarding.to_target(datagram.data);
+            if let Some(packet) = packet.filter(|_| datagram.source == client) {
+                host.forward_datagram(UDP, self.target, packet, datagram.ecn);
+            }
+            return;
+        }
         // Only the target's, as a connected socket has it.
         if datagram.source != self.target {
             return;
         }
-        let now = host.now();
-        if let Some(connection) = self.handle.and_then(|handle| host.connection(handle)) {
-            self.send(now, connection, datagram.data);
+        if let Some(packet) = self.forwarding.to_client(datagram.data) {
+            self.stats.payloads += 1;
+            self.stats.forwarded += 1;
+            self.stats.queue_delays_ms.push(0.0);
+            host.forward_datagram(QUIC, client, packet, datagram.ecn);
+            return;
         }
+        self.send(now, connection, datagram.data);
         self.report(host);
     }
 }
 
 impl TunnelProxy {
-    /// Passes on the payloads that came in the stream.
+    /// Acts on what came in the stream: payloads, or registrations.
     fn read(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle) {
-        let payloads = host
+        let segments = host
             .connection(handle)
             .map(|connection| self.segments.read(connection));
-        for payload in payloads.into_iter().flatten() {
-            self.to_server(host, &payload);
+        for segment in segments.into_iter().flatten() {
+            if self.config.carriage != Carriage::Forwarded {
+                self.to_server(host, &segment);
+            } else if let Some(registration) = Registration::decode(&segment) {
+                let answer = self.forwarding.on_registration(host, &registration);
+                if let (Some(answer), Some(connection)) = (answer, host.connection(handle)) {
+                    // Without room for it, packets stay in the tunnel.
+                    self.segments.push(&answer.encode());
+                    self.segments.write(connection);
+                }
+            }
         }
     }
 }
