@@ -400,7 +400,7 @@ async fn all_paths_of_a_connection_reach_one_worker() {
         }
         let stats = peers.server.stats();
         // Each of eight paths has three chances of four to reach another worker.
-        assert!(stats.forwarded > 0, "{stats:?}");
+        assert!(stats.handed_over > 0, "{stats:?}");
         assert_eq!(stats.connections, 9);
     })
     .await;

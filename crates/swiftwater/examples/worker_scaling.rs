@@ -140,7 +140,7 @@ struct Run {
     busiest: f64,
     /// Share of the workers in the time of all threads.
     in_workers: f64,
-    forwarded: u64,
+    handed_over: u64,
     /// Datagrams in a system call that sends.
     batch: f64,
 }
@@ -207,7 +207,7 @@ fn compare(plan: &Plan) -> Outcome<()> {
 
 /// Medians of several runs.
 struct Summary {
-    /// Cost, rate, share of the busiest worker, share of the workers, datagrams per send, datagrams forwarded in all.
+    /// Cost, rate, share of the busiest worker, share of the workers, datagrams per send, datagrams handed over in all.
     columns: [f64; 6],
     capacity: f64,
     even_capacity: f64,
@@ -216,7 +216,7 @@ struct Summary {
 impl Summary {
     fn of(servers: Servers, runs: &[Run]) -> Self {
         let of = |part: &dyn Fn(&Run) -> f64| median(runs.iter().map(part).collect());
-        let forwarded: u64 = runs.iter().map(|run| run.forwarded).sum();
+        let handed_over: u64 = runs.iter().map(|run| run.handed_over).sum();
         Self {
             columns: [
                 of(&|run| run.cost),
@@ -224,7 +224,7 @@ impl Summary {
                 of(&|run| run.busiest),
                 of(&|run| run.in_workers),
                 of(&|run| run.batch),
-                forwarded as f64,
+                handed_over as f64,
             ],
             capacity: of(&|run| run.capacity(servers.workers())),
             even_capacity: of(&|run| run.even_capacity(servers.workers())),
@@ -238,14 +238,14 @@ type Row = (String, Servers, Summary, Option<(f64, f64)>);
 fn print(plan: &Plan, rows: &[Row]) {
     if plan.json {
         for (job, servers, summary, ratio) in rows {
-            let [cost, rate, busiest, in_workers, batch, forwarded] = summary.columns;
+            let [cost, rate, busiest, in_workers, batch, handed_over] = summary.columns;
             let ratio = ratio.map_or(String::new(), |(ratio, even)| {
                 format!(",\"capacity_ratio\":{ratio:.3},\"capacity_ratio_even\":{even:.3}")
             });
             println!(
                 "{{\"job\":\"{job}\",\"processes\":{},\"workers\":{},\"connections\":{},\"cost_us\":{cost:.3},\
                  \"rate\":{rate:.1},\"busiest_share\":{busiest:.3},\"in_workers\":{in_workers:.3},\
-                 \"datagrams_per_send\":{batch:.2},\"forwarded\":{forwarded}{ratio}}}",
+                 \"datagrams_per_send\":{batch:.2},\"handed_over\":{handed_over}{ratio}}}",
                 servers.processes, servers.workers, plan.connections,
             );
         }
@@ -264,18 +264,18 @@ fn print(plan: &Plan, rows: &[Row]) {
         "busiest",
         "in workers",
         "datagrams/send",
-        "forwarded",
+        "handed_over",
         "capacity",
         "even"
     );
     for (job, servers, summary, ratio) in rows {
-        let [cost, rate, busiest, in_workers, batch, forwarded] = summary.columns;
+        let [cost, rate, busiest, in_workers, batch, handed_over] = summary.columns;
         let workers = servers.name();
         let ratio = ratio.map_or(String::new(), |(ratio, even)| {
             format!("{ratio:8.2}x {even:5.2}x")
         });
         println!(
-            "{job:10} {workers:>7} {cost:10.2} {rate:12.0} {busiest:8.2} {in_workers:10.2} {batch:15.1} {forwarded:9} {ratio}"
+            "{job:10} {workers:>7} {cost:10.2} {rate:12.0} {busiest:8.2} {in_workers:10.2} {batch:15.1} {handed_over:9} {ratio}"
         );
     }
 }
@@ -318,7 +318,7 @@ fn run(plan: &Plan, job: &str, servers: Servers) -> Outcome<Run> {
         cost: total / operations,
         busiest: in_workers.iter().copied().fold(0.0, f64::max) / worker_time,
         in_workers: worker_time / total,
-        forwarded: after.handed_over - before.handed_over,
+        handed_over: after.handed_over - before.handed_over,
         batch: (after.datagrams - before.datagrams) as f64
             / (after.sends - before.sends).max(1) as f64,
     })
@@ -331,7 +331,7 @@ struct Usage {
     workers: Vec<u64>,
     /// That of all other threads.
     others: u64,
-    forwarded: u64,
+    handed_over: u64,
     datagrams: u64,
     sends: u64,
 }
@@ -343,7 +343,7 @@ impl Usage {
             let line = server.ask()?;
             let numbers: Vec<u64> =
                 (line.split_whitespace().map(str::parse)).collect::<Result<_, _>>()?;
-            let [workers @ .., others, forwarded, datagrams, sends] = numbers.as_slice() else {
+            let [workers @ .., others, handed_over, datagrams, sends] = numbers.as_slice() else {
                 return Err("too few numbers".into());
             };
             if workers.is_empty() {
@@ -353,7 +353,7 @@ impl Usage {
                 sum.workers.extend(workers);
                 sum.others += others;
             }
-            sum.forwarded += forwarded;
+            sum.handed_over += handed_over;
             sum.datagrams += datagrams;
             sum.sends += sends;
         }

@@ -113,11 +113,17 @@ mod transforms {
         let before = packet.clone();
         let transform = PacketTransform::scramble(&ScrambleKey::new(key));
         assert!(transform.encode(&mut packet, 8));
-        let hex: String = packet.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(
-            hex,
-            "7cc0ffee0123456789c77d42d277d1101ab4bd7daa884f7714f6ea06b67e1636f73746d865023647b5b0ab452bfc33903f"
-        );
+        let blocks = packet
+            .chunks_exact(16)
+            .map(|block| block.try_into().unwrap());
+        let blocks: Vec<u128> = blocks.map(u128::from_be_bytes).collect();
+        let wanted = [
+            0x7cc0_ffee_0123_4567_89c7_7d42_d277_d110,
+            0x1ab4_bd7d_aa88_4f77_14f6_ea06_b67e_1636,
+            0xf737_46d8_6502_3647_b5b0_ab45_2bfc_3390,
+        ];
+        assert_eq!(blocks, wanted);
+        assert_eq!(packet[48..], [0x3f]);
         assert!(transform.decode(&mut packet, 8));
         assert_eq!(packet, before);
     }
@@ -250,6 +256,7 @@ mod capsules {
 
     #[test]
     fn malformed_capsules_are_refused() {
+        const LONG: &[u8] = &[0; 256];
         let decode = |capsule_type, value: &'static [u8]| {
             let value = Bytes::from_static(value);
             CidCapsule::decode(&Capsule {
@@ -261,9 +268,8 @@ mod capsules {
         assert_eq!(decode(0xff_e602, b"\x01a"), Err(CidCapsuleError::Length));
         assert_eq!(decode(0xff_e607, b"\x01\x01"), Err(CidCapsuleError::Length));
         assert_eq!(decode(0xff_e607, b""), Err(CidCapsuleError::Length));
-        static LONG: [u8; 256] = [0; 256];
         let long = Err(CidCapsuleError::LongCid(256));
-        assert_eq!(decode(0xff_e600, &LONG), long);
+        assert_eq!(decode(0xff_e600, LONG), long);
         assert_eq!(decode(0xff_e608, b"?"), Ok(None));
         assert_eq!(decode(0, b"?"), Ok(None));
     }
@@ -324,18 +330,15 @@ mod proxy {
 
     #[test]
     fn conflicting_and_long_ids_are_refused() {
+        const LONG: &[u8] = &[0; 21];
         let mut ids = ProxyIds::<()>::new(8);
         register(&mut ids, b"client", b"virtual-1");
         for cid in [&b""[..], b"cli", b"client-1"] {
             let answer = register(&mut ids, cid, b"virtual-2");
             assert_eq!(answer, CidCapsule::CloseClientCid(Bytes::from_static(cid)));
         }
-        static LONG: [u8; 21] = [0; 21];
-        let answer = register(&mut ids, &LONG, b"virtual-2");
-        assert_eq!(
-            answer,
-            CidCapsule::CloseClientCid(Bytes::from_static(&LONG))
-        );
+        let answer = register(&mut ids, LONG, b"virtual-2");
+        assert_eq!(answer, CidCapsule::CloseClientCid(Bytes::from_static(LONG)));
         register_target(&mut ids, b"target").unwrap();
         let answer = register_target(&mut ids, b"tar").unwrap();
         assert_eq!(

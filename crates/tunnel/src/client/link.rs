@@ -45,7 +45,7 @@ impl Link {
                 };
                 tracing::debug!(why, "the proxy is tried over TCP");
                 let link = Self::open_tcp(connector).await;
-                link.map_err(|error| format!("{why}; over TCP: {error}").into())
+                link.map_err(|error| both(&why, &error.to_string()).into())
             }
         }
     }
@@ -67,5 +67,25 @@ impl Link {
             Self::Http3(_) => Version::HTTP_3,
             Self::Tcp(link) => link.version(),
         }
+    }
+}
+
+/// Why there is a connection neither over QUIC nor over TCP.
+fn both(quic: &str, tcp: &str) -> String {
+    if quic == tcp {
+        // Such as a name that is not resolved.
+        return tcp.to_owned();
+    }
+    format!("{quic}; over TCP: {tcp}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_alike_is_said_once() {
+        assert_eq!(both("no such name", "no such name"), "no such name");
+        assert_eq!(both("timeout", "reset"), "timeout; over TCP: reset");
     }
 }

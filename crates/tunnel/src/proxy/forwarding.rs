@@ -18,8 +18,7 @@ use super::idle::Activity;
 use super::send_run::SendRun;
 use super::stats::{Counters, Dropped};
 use super::target_socket::TargetSocket;
-use super::udp_tunnel::admits;
-use super::user_budget::{Direction, UserBudget};
+use super::user_budget::{Direction, UserBudget, admits};
 use crate::forwarding::{
     CidCapsule, ForwardingAnswer, ForwardingOffer, PacketTransform, ProxyIds, ScrambleKey,
     TooManyRegistrations, Transform,
@@ -95,7 +94,7 @@ impl Forwarding {
         }
         match capsule {
             CidCapsule::RegisterClientCid(cid) => {
-                let vcid = self.draw_client_vcid(cid.len());
+                let vcid = draw_client_vcid(cid.len());
                 self.ids.register_client(&cid, vcid).map(Some)
             }
             CidCapsule::RegisterTargetCid { cid, .. } => {
@@ -229,13 +228,13 @@ impl Forwarding {
             }
         }
     }
+}
 
-    /// A virtual ID for one of `len` bytes, no shorter (section 5.3).
-    fn draw_client_vcid(&self, len: usize) -> ConnectionId {
-        let random = random_secret();
-        let len = len.clamp(MIN_VCID_LEN, swiftwater_wire::MAX_CID_LEN);
-        ConnectionId::new(&random[..len]).unwrap_or_default()
-    }
+/// A virtual ID for one of `len` bytes, no shorter (section 5.3).
+fn draw_client_vcid(len: usize) -> ConnectionId {
+    let random = random_secret();
+    let len = len.clamp(MIN_VCID_LEN, swiftwater_wire::MAX_CID_LEN);
+    ConnectionId::new(&random[..len]).unwrap_or_default()
 }
 
 /// Takes the packets of a client with one virtual ID.

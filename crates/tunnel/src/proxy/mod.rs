@@ -30,6 +30,7 @@ mod send_run;
 mod stats;
 mod target_socket;
 mod tcp_tunnel;
+mod to_client;
 mod udp_tunnel;
 mod user_budget;
 

@@ -8,7 +8,7 @@ use swiftwater_net::quic::DatagramFate;
 use swiftwater_units::{Bandwidth, Instant};
 
 use super::stats::Dropped;
-use super::udp_tunnel::{MAX_QUEUE_DELAY, deadline, send_datagram};
+use super::to_client::{MAX_QUEUE_DELAY, deadline, send_datagram};
 use crate::context;
 use crate::tecc::{Agreement, Repair, RepairLimits, Reporter, ReporterConfig, TunnelState, data};
 

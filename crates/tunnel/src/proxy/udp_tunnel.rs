@@ -5,35 +5,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body::Frame;
 use http_body_util::channel::Sender;
-use swiftwater_http::h3::DatagramError;
-use swiftwater_http::udp::connect::{DatagramBatch, HttpDatagrams};
+use swiftwater_http::udp::connect::HttpDatagrams;
 use swiftwater_http::web::body::Body;
-use swiftwater_net::quic::{DatagramFate, DatagramOptions, SendDatagramError};
-use swiftwater_units::Instant;
+use swiftwater_net::quic::DatagramFate;
 use thiserror::Error;
 use tokio::io::Ready;
 use tokio::select;
 
-use super::capsules::{self, CapsuleError, Capsules, FromClient};
+use super::capsules::{CapsuleError, Capsules, FromClient};
 use super::content::Content;
 use super::forwarding::{self, Agreed, Forwarding};
 use super::idle::{Activity, Idle};
 use super::receive_buffers::ReceiveBuffers;
 use super::repaired::Repaired;
 use super::send_run::SendRun;
-use super::stats::{Counters, Dropped, Passed};
+use super::stats::{Counters, Dropped};
 use super::target_socket::TargetSocket;
-use super::user_budget::{Direction, UserBudget};
+use super::to_client::ToClient;
+use super::user_budget::{Direction, UserBudget, admits};
 use crate::MAX_UDP_PAYLOAD;
 use crate::context::{self, ContextId};
-use crate::forwarding::{CidCapsule, TooManyRegistrations};
+use crate::forwarding::TooManyRegistrations;
 use crate::policy::{Reflection, ReflectionLimit};
-use crate::tecc::{Agreement, RepairLimits, data};
-
-/// How long a datagram may wait for its turn to the client: what is older, the sender has sent again.
-pub(super) const MAX_QUEUE_DELAY: Duration = Duration::from_millis(300);
+use crate::tecc::{Agreement, RepairLimits};
 
 /// Datagrams of a client that mostly wait together: a tunnel keeps room for so many.
 const USUAL_BURST: usize = 64;
@@ -109,16 +104,15 @@ impl Tunnel {
         } = self;
         let socket = Arc::new(socket);
         let activity = Arc::<Activity>::default();
-        let agreed = datagrams.clone().zip(forwarding);
-        let forwarding = agreed.map(|(datagrams, agreed)| {
-            let target = forwarding::Target {
-                socket: Arc::clone(&socket),
-                budget: budget.clone(),
-                counters: Arc::clone(&counters),
-                activity: Arc::clone(&activity),
-            };
-            Forwarding::new(datagrams, agreed, target)
-        });
+        let beside = forwarding::Target {
+            socket: Arc::clone(&socket),
+            budget: budget.clone(),
+            counters: Arc::clone(&counters),
+            activity: Arc::clone(&activity),
+        };
+        let forwarding = datagrams.clone().zip(forwarding);
+        let forwarding =
+            forwarding.map(|(datagrams, agreed)| Forwarding::new(datagrams, agreed, beside));
         let mut target = ToTarget {
             socket: &socket,
             reflection: Reflection::new(reflection),
@@ -179,20 +173,13 @@ impl Tunnel {
                         waiting.shrink_to(USUAL_BURST);
                     }
                 }
-                piece = content.next() => match piece {
-                    Some(Ok(piece)) => {
-                        idle.restart();
-                        if !client.check_path() {
-                            return TunnelEnd::Unread;
-                        }
-                        capsules.push(piece);
-                        if let Err(end) = take_capsules(&mut capsules, &mut target, &mut client) {
-                            return end;
-                        }
+                piece = content.next() => {
+                    idle.restart();
+                    let taken = take_content(piece, &mut capsules, &mut target, &mut client);
+                    if let Err(end) = taken {
+                        return end;
                     }
-                    Some(Err(())) => return TunnelEnd::ClientGone,
-                    None => return capsules.finish().map_or_else(Into::into, |()| TunnelEnd::Finished),
-                },
+                }
                 fate = next_fate(datagrams.as_ref()), if agreement.is_some() => {
                     let Some((number, fate)) = fate else {
                         return TunnelEnd::ClientGone;
@@ -221,17 +208,30 @@ fn from_target(
     })
 }
 
-/// Acts on all capsules that are complete.
-fn take_capsules(
+/// Acts on a piece of the content of the client, or its end.
+fn take_content(
+    piece: Option<Result<Bytes, ()>>,
     capsules: &mut Capsules,
     target: &mut ToTarget<'_>,
     client: &mut ToClient<'_>,
 ) -> Result<(), TunnelEnd> {
+    match piece {
+        Some(Ok(piece)) => capsules.push(piece),
+        Some(Err(())) => return Err(TunnelEnd::ClientGone),
+        None => {
+            capsules.finish()?;
+            return Err(TunnelEnd::Finished);
+        }
+    }
     while let Some(capsule) = capsules.next()? {
         match capsule {
             FromClient::Datagram(datagram) => target.forward_all(std::iter::once(datagram))?,
             FromClient::Cid(capsule) => {
-                client.register(capsule, target.reflection.has_answered())?;
+                let is_read = client.check_path()
+                    && client.register(capsule, target.reflection.has_answered())?;
+                if !is_read {
+                    return Err(TunnelEnd::Unread);
+                }
             }
         }
     }
@@ -332,154 +332,4 @@ fn is_of_datagram(error: &io::Error) -> bool {
             | io::ErrorKind::HostUnreachable
             | io::ErrorKind::NetworkUnreachable
     )
-}
-
-/// Datagrams to the client.
-struct ToClient<'a> {
-    datagrams: Option<HttpDatagrams>,
-    content: Sender<Bytes>,
-    repaired: Option<Repaired>,
-    forwarding: Option<Forwarding>,
-    budget: Option<&'a UserBudget>,
-    counters: &'a Counters,
-}
-
-impl ToClient<'_> {
-    /// Sends what came from the target, beside the connection where that is agreed on.
-    fn forward_received(&mut self, buffers: &ReceiveBuffers) {
-        let forwarding = self.forwarding.as_ref();
-        let Some(forwarding) = forwarding.filter(|it| it.forwards_to_client()) else {
-            self.forward_all(buffers.datagrams().map(|(datagram, _)| datagram));
-            return;
-        };
-        let mut others = Vec::new();
-        forwarding.to_client(buffers.datagrams(), |datagram| others.push(datagram));
-        if !others.is_empty() {
-            self.forward_all(others.into_iter());
-        }
-    }
-
-    /// Acts on what the client says of connection IDs.
-    fn register(&mut self, capsule: CidCapsule, has_answered: bool) -> Result<(), TunnelEnd> {
-        let Some(forwarding) = &mut self.forwarding else {
-            return Ok(());
-        };
-        let answer = forwarding.on_capsule(capsule, has_answered)?;
-        let is_said = answer.is_none_or(|answer| self.say(&answer)) && self.permit_registrations();
-        is_said.then_some(()).ok_or(TunnelEnd::Unread)
-    }
-
-    /// Tells the client how many connection IDs it may register; false if it does not read.
-    fn permit_registrations(&mut self) -> bool {
-        let permission = self
-            .forwarding
-            .as_mut()
-            .and_then(Forwarding::take_permission);
-        permission.is_none_or(|permission| self.say(&permission))
-    }
-
-    /// Ends forwarding if the client is somewhere else now; false if it does not read.
-    fn check_path(&mut self) -> bool {
-        let Some(forwarding) = &mut self.forwarding else {
-            return true;
-        };
-        let closed = forwarding.check_path();
-        closed.iter().all(|closed| self.say(closed)) && self.permit_registrations()
-    }
-
-    /// Sends a capsule; false if the client does not read.
-    fn say(&mut self, capsule: &CidCapsule) -> bool {
-        self.content
-            .try_send(Frame::data(capsule.to_bytes()))
-            .is_ok()
-    }
-
-    /// Sends UDP payloads of the target, or counts why not. It never waits: a queue before a slow client would
-    /// only delay what follows.
-    fn forward_all<'p>(&mut self, payloads: impl Iterator<Item = &'p [u8]>) {
-        let Self {
-            datagrams,
-            content,
-            repaired,
-            budget,
-            counters,
-            ..
-        } = self;
-        let is_over_limit = |payload: &[u8]| !admits(*budget, Direction::ToClient, payload.len());
-        let mut passed = Passed::default();
-        let Some(datagrams) = datagrams else {
-            for payload in payloads {
-                let sent = if is_over_limit(payload) {
-                    Err(Dropped::OverLimit)
-                } else {
-                    send_capsule(content, payload)
-                };
-                passed.add(payload, sent);
-            }
-            counters.on_passed_to_client(&passed);
-            return;
-        };
-        let now = datagrams.connection().now();
-        let options = deadline(now + MAX_QUEUE_DELAY);
-        datagrams.send_batch(|batch| {
-            for payload in payloads {
-                let sent = match repaired {
-                    _ if is_over_limit(payload) => Err(Dropped::OverLimit),
-                    Some(repaired) if data::is_numbered(payload) => {
-                        repaired.send(batch, now, payload)
-                    }
-                    _ => send_datagram(batch, [&context::UDP_HEAD, payload], options),
-                };
-                passed.add(payload, sent);
-            }
-        });
-        counters.on_passed_to_client(&passed);
-    }
-
-    /// What became of the datagram of a numbered payload.
-    fn on_fate(&mut self, number: u64, fate: DatagramFate) {
-        let (Some(datagrams), Some(repaired)) = (&self.datagrams, &mut self.repaired) else {
-            return;
-        };
-        if repaired.on_fate(datagrams, number, fate) {
-            self.counters.on_repair();
-        }
-    }
-
-    /// Reports if it is time to; returns in what time to ask again, although nothing passes.
-    fn report(&mut self) -> Option<Duration> {
-        let repaired = self.repaired.as_mut()?;
-        repaired.report(self.datagrams.as_ref()?)
-    }
-}
-
-/// Whether a payload of `len` bytes may pass.
-pub(super) fn admits(budget: Option<&UserBudget>, direction: Direction, len: usize) -> bool {
-    budget.is_none_or(|budget| budget.admit(direction, len))
-}
-
-fn send_capsule(content: &mut Sender<Bytes>, payload: &[u8]) -> Result<(), Dropped> {
-    let datagram = context::encode(ContextId::UDP, payload);
-    let frame = Frame::data(capsules::encode(datagram));
-    content.try_send(frame).map_err(|_| Dropped::Full)
-}
-
-pub(super) fn deadline(until: Instant) -> DatagramOptions {
-    let mut options = DatagramOptions::default();
-    options.deadline = Some(until);
-    options
-}
-
-pub(super) fn send_datagram(
-    batch: &mut DatagramBatch<'_>,
-    parts: [&[u8]; 2],
-    options: DatagramOptions,
-) -> Result<(), Dropped> {
-    match batch.send_with(parts, options) {
-        Ok(()) => Ok(()),
-        // Not in a capsule instead: the target's sender would take it for a path of that size (RFC 9298,
-        // section 5).
-        Err(DatagramError::Transport(SendDatagramError::TooLarge { .. })) => Err(Dropped::Large),
-        Err(_) => Err(Dropped::Full),
-    }
 }

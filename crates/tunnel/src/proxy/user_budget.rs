@@ -83,3 +83,8 @@ impl UserBudget {
         work(&mut buckets.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
+
+/// Whether a payload of `len` bytes may pass.
+pub(super) fn admits(budget: Option<&UserBudget>, direction: Direction, len: usize) -> bool {
+    budget.is_none_or(|budget| budget.admit(direction, len))
+}

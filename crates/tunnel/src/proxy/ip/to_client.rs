@@ -17,7 +17,7 @@ use crate::ip::{
 };
 use crate::proxy::capsules;
 use crate::proxy::stats::{Counters, Dropped, Passed};
-use crate::proxy::udp_tunnel::{MAX_QUEUE_DELAY, deadline, send_datagram};
+use crate::proxy::to_client::{MAX_QUEUE_DELAY, deadline, send_datagram};
 
 /// How long a client may leave addresses and routes unread.
 const UNREAD: Duration = Duration::from_secs(10);

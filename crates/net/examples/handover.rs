@@ -1,7 +1,7 @@
 //! What it costs a server with two workers that a client's datagrams arrive at the wrong one, as after a migration.
 //!
 //! ```sh
-//! cargo run --release -p swiftwater-net --example forwarding -- [megabytes]
+//! cargo run --release -p swiftwater-net --example handover -- [megabytes]
 //! ```
 //!
 //! A client uploads while its datagrams arrive at the worker of its connection, migrates to a port that the system
@@ -53,19 +53,19 @@ async fn main() -> Outcome<()> {
         .connect(&config, server.local_addr(), "localhost")?
         .await?;
     connection.handshake_confirmed().await?;
-    println!("datagrams arrive at | CPU s/GB of the workers | forwarded | dropped");
+    println!("datagrams arrive at | CPU s/GB of the workers | handed over | dropped");
     for _ in 0..ROUNDS {
         report("their own worker", &server, &connection, megabytes).await?;
         let home = connection.path_address().local.socket;
         let mut away = Vec::new();
         // Ports fall to either worker alike.
         loop {
-            let before = server.stats().forwarded;
+            let before = server.stats().handed_over;
             let socket = client.add_socket(any)?;
             connection.migrate(socket).await?;
             away.push(socket);
             upload(&connection, 1).await?;
-            if server.stats().forwarded > before + 100 {
+            if server.stats().handed_over > before + 100 {
                 break;
             }
         }
@@ -89,10 +89,10 @@ async fn report(
     upload(connection, megabytes).await?;
     let (after, spent) = (server.stats(), workers_cpu()? - spent);
     let gigabytes = megabytes as f64 / 1000.0;
-    let forwarded = after.forwarded - before.forwarded;
-    let dropped = after.forwards_dropped - before.forwards_dropped;
+    let handed_over = after.handed_over - before.handed_over;
+    let dropped = after.handovers_dropped - before.handovers_dropped;
     println!(
-        "{where_to} | {:.3} | {forwarded} | {dropped}",
+        "{where_to} | {:.3} | {handed_over} | {dropped}",
         spent / gigabytes
     );
     Ok(())
