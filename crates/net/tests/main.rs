@@ -26,5 +26,6 @@ mod streams;
 #[cfg(target_os = "linux")]
 mod tcp_statistics;
 mod tun;
+mod virtual_ids;
 mod worker_order;
 mod workers;
