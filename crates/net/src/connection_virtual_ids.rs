@@ -1,6 +1,7 @@
 //! Packets beside a connection: on its 4-tuple, with virtual connection IDs, without its protection, congestion control
 //! and loss recovery (draft-ietf-masque-quic-proxy, section 6).
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -8,8 +9,34 @@ use swiftwater_quic::wire::ConnectionId;
 use swiftwater_quic::{EcnCodepoint, PathAddress};
 
 use crate::connection::Connection;
+use crate::connection_worker::ConnectionWorker;
 use crate::socket::Parcel;
-use crate::virtual_ids::{VirtualId, VirtualIdError, VirtualIdReceiver};
+use crate::virtual_ids::{VirtualIdError, VirtualIdReceiver};
+
+/// A virtual connection ID, which receives packets until this is dropped.
+pub struct VirtualId {
+    id: ConnectionId,
+    worker: Arc<dyn ConnectionWorker>,
+}
+
+impl VirtualId {
+    /// The ID.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+}
+
+impl Drop for VirtualId {
+    fn drop(&mut self) {
+        self.worker.remove_virtual_id(&self.id);
+    }
+}
+
+impl fmt::Debug for VirtualId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("VirtualId").field(&self.id).finish()
+    }
+}
 
 impl Connection {
     /// A new virtual connection ID, whose packets `receiver` takes. It is drawn as the endpoint's own IDs are: it is
@@ -25,7 +52,8 @@ impl Connection {
         self.require_socket()?;
         let worker = &self.handle.worker;
         let id = worker.issue_virtual_id(receiver)?;
-        Ok(VirtualId::new(id, Arc::clone(worker)))
+        let worker = Arc::clone(worker);
+        Ok(VirtualId { id, worker })
     }
 
     /// The same with an ID that the peer chose. With several workers its packets are found only while they arrive at the
@@ -42,7 +70,8 @@ impl Connection {
         self.require_socket()?;
         let worker = &self.handle.worker;
         worker.accept_virtual_id(id, receiver)?;
-        Ok(VirtualId::new(id, Arc::clone(worker)))
+        let worker = Arc::clone(worker);
+        Ok(VirtualId { id, worker })
     }
 
     /// Whether the path in use has a UDP socket of the system, and not a [`DatagramCarrier`](crate::DatagramCarrier).

@@ -180,7 +180,7 @@ impl ConnectionWorker for EndpointShared {
         receiver: Arc<dyn VirtualIdReceiver>,
     ) -> Result<(), VirtualIdError> {
         let mut state = self.lock();
-        if state.core.has_cid(id) {
+        if state.core.conflicts_with_cid(id) {
             return Err(VirtualIdError::Conflict);
         }
         state.virtual_ids.add(id, receiver)

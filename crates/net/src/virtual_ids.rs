@@ -5,15 +5,12 @@
 //! [`VirtualIdReceiver`].
 
 use std::collections::HashMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use swiftwater_quic::EcnCodepoint;
 use swiftwater_quic::wire::ConnectionId;
 use thiserror::Error;
-
-use crate::connection_worker::ConnectionWorker;
 
 /// Connection IDs have up to 20 bytes in the versions of QUIC that the endpoint speaks (RFC 9000, section 17.2).
 const MAX_LEN: usize = 20;
@@ -40,12 +37,6 @@ pub trait VirtualIdReceiver: Send + Sync + 'static {
     fn receive(&self, packets: &mut dyn Iterator<Item = VirtualPacket<'_>>);
 }
 
-/// A virtual connection ID, which receives packets until this is dropped.
-pub struct VirtualId {
-    id: ConnectionId,
-    worker: Arc<dyn ConnectionWorker>,
-}
-
 /// Why an ID can't be a virtual one.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
@@ -61,29 +52,6 @@ pub enum VirtualIdError {
     /// ([`DatagramCarrier`](crate::DatagramCarrier)).
     #[error("the connection has no UDP socket")]
     NoSocket,
-}
-
-impl VirtualId {
-    pub(crate) fn new(id: ConnectionId, worker: Arc<dyn ConnectionWorker>) -> Self {
-        Self { id, worker }
-    }
-
-    /// The ID.
-    pub fn id(&self) -> ConnectionId {
-        self.id
-    }
-}
-
-impl Drop for VirtualId {
-    fn drop(&mut self) {
-        self.worker.remove_virtual_id(&self.id);
-    }
-}
-
-impl fmt::Debug for VirtualId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("VirtualId").field(&self.id).finish()
-    }
 }
 
 /// The virtual connection IDs of a worker. A look-up takes a hash for each length that is in use.

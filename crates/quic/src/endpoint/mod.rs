@@ -310,9 +310,10 @@ impl Endpoint {
         self.fresh_cid()
     }
 
-    /// True if a connection of this endpoint issued `cid`.
-    pub fn has_cid(&self, cid: ConnectionId) -> bool {
-        self.routes.has_cid(cid)
+    /// True if packets with `cid` could not be told from those of a connection: one ID is the beginning of the other. It
+    /// takes a look at each connection.
+    pub fn conflicts_with_cid(&self, cid: ConnectionId) -> bool {
+        self.routes.conflicts_with_cid(cid)
     }
 
     /// A connection ID that no connection has, or `None` if the IDs are too short to find one.

@@ -1,7 +1,8 @@
 //! The connection IDs, addresses and reset tokens that associate datagrams with connections (RFC 9000,
 //! section 5.2).
 //!
-//! Maps are looked up, never iterated; each connection's entry lists its keys so that they can be removed.
+//! Maps are looked up, and iterated only where the order does not matter; each connection's entry lists its keys so that
+//! they can be removed.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -109,6 +110,13 @@ impl Routes {
 
     pub(super) fn has_cid(&self, cid: ConnectionId) -> bool {
         self.by_cid.contains_key(&cid)
+    }
+
+    /// True if an ID begins with `cid`, or `cid` with it.
+    pub(super) fn conflicts_with_cid(&self, cid: ConnectionId) -> bool {
+        let wanted = cid.as_bytes();
+        let mut cids = self.by_cid.keys().map(ConnectionId::as_bytes);
+        cids.any(|have| have.starts_with(wanted) || wanted.starts_with(have))
     }
 
     /// True if a connection with an empty connection ID takes all that comes from `remote`.
@@ -278,5 +286,23 @@ impl Routes {
             self.by_remote.remove(&*remote);
         }
         slot.first_dst.map(|(client, _)| client)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_conflict_if_one_begins_the_other() {
+        let id = |bytes: &[u8]| ConnectionId::new(bytes).unwrap_or_default();
+        let mut routes = Routes::default();
+        let handle = routes.add_outgoing(([192, 0, 2, 1], 443).into(), id(b"12345678"));
+        for conflicting in [&b"12345678"[..], b"1234", b"123456789", b""] {
+            assert!(routes.conflicts_with_cid(id(conflicting)));
+        }
+        assert!(!routes.conflicts_with_cid(id(b"12345679")));
+        routes.remove(handle);
+        assert!(!routes.conflicts_with_cid(id(b"12345678")));
     }
 }
