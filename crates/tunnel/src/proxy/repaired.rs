@@ -60,7 +60,7 @@ impl Repaired {
         let sent = send_datagram(batch, [&[], &datagram], options);
         self.overflows += u64::from(sent.is_err());
         sent?;
-        self.repair.on_sent(now, datagram);
+        self.repair.on_queued(datagram);
         Ok(())
     }
 
@@ -74,7 +74,7 @@ impl Repaired {
         self.is_changed = true;
         match fate {
             DatagramFate::Acknowledged => self.repair.on_acknowledged(number),
-            DatagramFate::Lost => return self.send_again(datagrams, number),
+            DatagramFate::Lost { sent_at } => return self.send_again(datagrams, number, sent_at),
             // It never left.
             _ => {
                 self.repair.on_unsent(number);
@@ -84,14 +84,14 @@ impl Repaired {
         false
     }
 
-    fn send_again(&mut self, datagrams: &HttpDatagrams, number: u64) -> bool {
+    fn send_again(&mut self, datagrams: &HttpDatagrams, number: u64, sent_at: Instant) -> bool {
         let connection = datagrams.connection();
         let (rtt, variation) = connection.stats().paths.first().map_or_else(
             || (Duration::MAX / 8, Duration::ZERO),
             |path| (path.smoothed_rtt, path.rtt_var),
         );
         let horizon = self.repair.limits().horizon(rtt, variation);
-        let lost = self.repair.on_lost(connection.now(), number, horizon);
+        let lost = (self.repair).on_lost(connection.now(), number, sent_at, horizon);
         let Some((datagram, until)) = lost else {
             return false;
         };

@@ -108,7 +108,7 @@ impl TunnelProxy {
                     .send_datagram_with(datagram.clone(), options)
                     .is_ok();
                 if sent {
-                    repair.on_sent(now, datagram);
+                    repair.on_queued(datagram);
                 }
                 sent
             }
@@ -135,12 +135,12 @@ impl TunnelProxy {
         };
         match fate {
             DatagramFate::Acknowledged => repair.on_acknowledged(number),
-            DatagramFate::Lost => {
+            DatagramFate::Lost { sent_at } => {
                 let path = connection.path_stats(PathId::ZERO);
                 let horizon = path.map_or(Duration::MAX, |path| {
                     repair.limits().horizon(path.smoothed_rtt, path.rtt_var)
                 });
-                let Some((datagram, until)) = repair.on_lost(now, number, horizon) else {
+                let Some((datagram, until)) = repair.on_lost(now, number, sent_at, horizon) else {
                     return;
                 };
                 let options = DatagramOptions::default()
