@@ -186,6 +186,30 @@ fn the_sending_queue_is_bounded_and_reports_room() {
 }
 
 #[test]
+fn a_group_may_limit_what_waits() {
+    let mut pair = connected(Pair::builder().link(link(5, 20)));
+    // No time passes: all wait.
+    let mut send = |group, limit| {
+        let mut options = DatagramOptions::default().with_group(group);
+        options.group_limit = limit;
+        pair.client()
+            .send_datagram_with(numbered(1, 1_000), options)
+    };
+    // Each counts as 64 bytes more.
+    let limit = Some(ByteCount::new(3 * 1_064));
+    for _ in 0..3 {
+        send(1, limit).unwrap();
+    }
+    assert_eq!(send(1, limit), Err(SendDatagramError::Blocked));
+    // Others are not concerned, nor those of the group without a limit.
+    send(2, limit).unwrap();
+    send(1, None).unwrap();
+    // One may always wait.
+    send(3, Some(ByteCount::new(1))).unwrap();
+    assert!(send(3, Some(ByteCount::new(1))).is_err());
+}
+
+#[test]
 fn unread_datagrams_make_room_for_newer_ones() {
     let mut pair = connected(
         Pair::builder()

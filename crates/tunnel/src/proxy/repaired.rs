@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use swiftwater_http::udp::connect::{DatagramBatch, HttpDatagrams};
-use swiftwater_net::quic::DatagramFate;
-use swiftwater_units::{Bandwidth, Instant};
+use swiftwater_net::quic::{DatagramFate, DatagramOptions};
+use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
 use super::stats::Dropped;
 use super::udp_tunnel::{MAX_QUEUE_DELAY, deadline, send_datagram};
 use crate::context;
-use crate::tecc::{Agreement, Repair, RepairLimits, Reporter, ReporterConfig, TunnelState, data};
+use crate::tecc::{
+    Agreement, Repair, RepairLimits, Reporter, ReporterConfig, TunnelState, data, queue_limit,
+};
 
 /// Repairs go ahead of what waits: the client's QUIC already misses them.
 const URGENCY_OF_REPAIRS: u8 = 2;
@@ -30,6 +32,8 @@ pub(super) struct Repaired {
     not_before: Option<Instant>,
     /// Payloads that found no room, or waited for too long.
     overflows: u64,
+    /// Bytes that may wait if there are reports.
+    queue_limit: ByteCount,
 }
 
 impl Repaired {
@@ -42,6 +46,7 @@ impl Repaired {
             is_changed: false,
             not_before: None,
             overflows: 0,
+            queue_limit: queue_limit(Bandwidth::ZERO, Duration::ZERO),
         }
     }
 
@@ -55,8 +60,12 @@ impl Repaired {
         self.is_changed = true;
         let number = self.repair.next_number();
         let datagram = Bytes::from(data::encode(self.agreement.data(), number, payload));
-        let mut options = deadline(now + MAX_QUEUE_DELAY);
-        options.key = Some(number);
+        let limits = if self.agreement.reports().is_some() {
+            DatagramOptions::default().with_group_limit(self.queue_limit)
+        } else {
+            deadline(now + MAX_QUEUE_DELAY)
+        };
+        let options = limits.with_key(number);
         let sent = send_datagram(batch, [&[], &datagram], options);
         self.overflows += u64::from(sent.is_err());
         sent?;
@@ -128,6 +137,7 @@ impl Repaired {
         self.repair.on_bytes_in_flight(in_flight);
         let window = || Bandwidth::from_transfer(path.cwnd.get(), path.smoothed_rtt);
         let rate = path.bandwidth.unwrap_or_else(window);
+        self.queue_limit = queue_limit(rate, path.min_rtt);
         let queue = stats.datagram_bytes_unsent;
         let state = TunnelState {
             rate,

@@ -30,7 +30,8 @@ use crate::context::{self, ContextId};
 use crate::policy::{Reflection, ReflectionLimit};
 use crate::tecc::{Agreement, RepairLimits, data};
 
-/// How long a datagram may wait for its turn to the client: what is older, the sender has sent again.
+/// How long a datagram may wait for its turn to the client, where its sender has no reports: what is older, it has sent
+/// again.
 pub(super) const MAX_QUEUE_DELAY: Duration = Duration::from_millis(300);
 
 /// Datagrams of a client that mostly wait together: a tunnel keeps room for so many.
