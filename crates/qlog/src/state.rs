@@ -156,7 +156,7 @@ impl DatagramFateKnown {
     pub(crate) fn new(key: Option<u64>, fate: DatagramFate) -> Option<Self> {
         let fate = match fate {
             DatagramFate::Acknowledged => "acknowledged",
-            DatagramFate::Lost => "lost",
+            DatagramFate::Lost { .. } => "lost",
             DatagramFate::Expired => "expired",
             DatagramFate::TooLarge => "too_large",
             _ => return None,

@@ -226,7 +226,9 @@ fn observation() -> impl Strategy<Value = Owned> {
         })),
         (any::<Option<u64>>(), any::<bool>()).prop_map(|(key, is_lost)| {
             let fate = if is_lost {
-                DatagramFate::Lost
+                DatagramFate::Lost {
+                    sent_at: Instant::ZERO,
+                }
             } else {
                 DatagramFate::Expired
             };

@@ -7,7 +7,7 @@ use serde_json::Value;
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_qlog::SinkFactory;
 use swiftwater_quic::policy::{PathPreference, PathStatus};
-use swiftwater_quic::{DatagramOptions, Event, MultipathConfig, TransportConfig};
+use swiftwater_quic::{DatagramFate, DatagramOptions, Event, MultipathConfig, TransportConfig};
 use swiftwater_sim::{Direction, Pair, PairBuilder};
 use swiftwater_units::{Bandwidth, Side};
 
@@ -137,7 +137,11 @@ fn fates_of_datagrams_are_logged() {
     let mut reported: Vec<(Option<u64>, String)> = (pair.events(Side::Server).iter())
         .filter_map(|event| match *event {
             Event::DatagramFate { key, fate } => {
-                Some((Some(key), format!("{fate:?}").to_lowercase()))
+                let name = match fate {
+                    DatagramFate::Lost { .. } => "lost".to_owned(),
+                    other => format!("{other:?}").to_lowercase(),
+                };
+                Some((Some(key), name))
             }
             _ => None,
         })

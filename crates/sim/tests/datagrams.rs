@@ -186,6 +186,30 @@ fn the_sending_queue_is_bounded_and_reports_room() {
 }
 
 #[test]
+fn a_group_may_limit_what_waits() {
+    let mut pair = connected(Pair::builder().link(link(5, 20)));
+    // No time passes: all wait.
+    let mut send = |group, limit| {
+        let mut options = DatagramOptions::default().with_group(group);
+        options.group_limit = limit;
+        pair.client()
+            .send_datagram_with(numbered(1, 1_000), options)
+    };
+    // Each counts as 64 bytes more.
+    let limit = Some(ByteCount::new(3 * 1_064));
+    for _ in 0..3 {
+        send(1, limit).unwrap();
+    }
+    assert_eq!(send(1, limit), Err(SendDatagramError::Blocked));
+    // Others are not concerned, nor those of the group without a limit.
+    send(2, limit).unwrap();
+    send(1, None).unwrap();
+    // One may always wait.
+    send(3, Some(ByteCount::new(1))).unwrap();
+    assert!(send(3, Some(ByteCount::new(1))).is_err());
+}
+
+#[test]
 fn unread_datagrams_make_room_for_newer_ones() {
     let mut pair = connected(
         Pair::builder()
@@ -408,12 +432,13 @@ fn each_datagram_with_a_key_has_one_fate() {
         pair.advance(secs(2));
         read.extend(receive(&mut pair, Side::Server));
         let fates = fates(&pair);
-        let of = |wanted| {
-            let keys = fates.iter().filter(|(_, fate)| *fate == wanted);
+        let of = |is_wanted: fn(&DatagramFate) -> bool| {
+            let keys = fates.iter().filter(|(_, fate)| is_wanted(fate));
             keys.map(|(key, _)| *key as u32 - 1_000)
                 .collect::<BTreeSet<_>>()
         };
-        let (acknowledged, lost) = (of(DatagramFate::Acknowledged), of(DatagramFate::Lost));
+        let acknowledged = of(|fate| *fate == DatagramFate::Acknowledged);
+        let lost = of(|fate| matches!(fate, DatagramFate::Lost { .. }));
         read.remove(&5_000);
         assert_eq!(acknowledged, read, "seed {seed}");
         assert!((10..60).contains(&lost.len()), "{}", lost.len());
@@ -442,11 +467,13 @@ fn a_loss_that_was_none_is_corrected() {
         pair.advance(millis(2));
     }
     pair.advance(secs(1));
+    // It left at once.
+    let lost = DatagramFate::Lost { sent_at: from };
     let of_first: Vec<_> = fates(&pair)
         .into_iter()
         .filter(|fate| fate.0 == 0)
         .collect();
-    let expected = [DatagramFate::Lost, DatagramFate::Acknowledged].map(|fate| (0, fate));
+    let expected = [lost, DatagramFate::Acknowledged].map(|fate| (0, fate));
     assert_eq!(of_first, expected);
 }
 

@@ -269,6 +269,23 @@ fn a_server_with_reports_does_not_send_again_what_the_tunnel_repairs() {
 }
 
 #[test]
+fn behind_a_queue_of_many_round_trips_losses_are_repaired_too() {
+    // So many losses make the rate of the last mile low: what the server has sent by then waits for long.
+    let (_, stats, ..) = run(&tecc(), 0.15);
+    let repair = stats.repair;
+    assert!(repair.resent > 500, "{repair:?}");
+    assert!(repair.abandoned * 20 < repair.lost, "{repair:?}");
+    assert!(
+        stats.dropped * 200 < stats.forwarded,
+        "{} of {}",
+        stats.dropped,
+        stats.forwarded
+    );
+    let longest = stats.queue_delays_ms.iter().copied().fold(0.0, f32::max);
+    assert!(longest > 200.0, "{longest} ms");
+}
+
+#[test]
 fn without_its_reports_tecc_is_repair_alone() {
     let losing = |report_loss| {
         let mut system = tecc();

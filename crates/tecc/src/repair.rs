@@ -20,8 +20,7 @@ pub struct RepairLimits {
     /// Bytes of payloads that are kept, each counted as its datagram and 64 bytes; beyond them the oldest are not sent
     /// again. Default 256 KiB.
     pub most_bytes: usize,
-    /// How long after it was first sent a payload is sent again at most, however long a round trip takes. Default
-    /// 400 ms.
+    /// How long after it first left a payload is sent again at most, however long a round trip takes. Default 400 ms.
     pub longest: Duration,
 }
 
@@ -36,10 +35,11 @@ impl Default for RepairLimits {
 }
 
 impl RepairLimits {
-    /// How long after it was first sent a payload is sent again: four smoothed round trips, four times their
+    /// How long after it first left a payload is sent again: four smoothed round trips, four times their
     /// variation and the default `max_ack_delay` of RFC 9000, within the limit. What is older, the sender has sent
     /// again itself. Without the last term, losses that only a probe timeout finds (RFC 9002, section 6.2) would be too
-    /// old on short paths.
+    /// old on short paths. The time for which it waited at the proxy before does not count: round trips do not contain
+    /// it, and behind a queue as long as the horizon nothing would ever be sent again.
     pub fn horizon(&self, smoothed_rtt: Duration, rtt_var: Duration) -> Duration {
         (4 * smoothed_rtt + 4 * rtt_var + MAX_ACK_DELAY).min(self.longest)
     }
@@ -61,7 +61,8 @@ pub struct RepairStats {
 #[derive(Debug)]
 struct Sent {
     datagram: Bytes,
-    at: Instant,
+    /// When it first left; known once it was lost.
+    left_at: Option<Instant>,
     attempts: u8,
 }
 
@@ -121,12 +122,13 @@ impl Repair {
         first.map_or(self.next, |(&number, _)| number)
     }
 
-    /// The payload with the next number was sent, in `datagram`.
-    pub fn on_sent(&mut self, now: Instant, datagram: Bytes) {
+    /// The payload with the next number was handed to the connection to the client, in `datagram`. When it leaves is up
+    /// to that.
+    pub fn on_queued(&mut self, datagram: Bytes) {
         self.bytes += datagram.len() + OVERHEAD;
         let sent = Sent {
             datagram,
-            at: now,
+            left_at: None,
             attempts: 0,
         };
         self.unsettled.insert(self.next, sent);
@@ -149,18 +151,19 @@ impl Repair {
         }
     }
 
-    /// The datagram of payload `number` was declared lost: what to send again, with the same number, and by when;
-    /// `None` if it is given up, or was acknowledged in another datagram. Payloads are given up `horizon` after they
-    /// were first sent.
+    /// A datagram of payload `number`, which left at `sent_at`, was declared lost: what to send again, with the same
+    /// number, and by when; `None` if it is given up, or was acknowledged in another datagram. Payloads are given up
+    /// `horizon` after they first left.
     pub fn on_lost(
         &mut self,
         now: Instant,
         number: u64,
+        sent_at: Instant,
         horizon: Duration,
     ) -> Option<(Bytes, Instant)> {
         let sent = self.unsettled.get_mut(&number)?;
         self.stats.lost += 1;
-        let until = sent.at + horizon;
+        let until = *sent.left_at.get_or_insert(sent_at) + horizon;
         if sent.attempts < self.limits.attempts && now < until {
             sent.attempts += 1;
             self.stats.resent += 1;

@@ -80,14 +80,15 @@ fn packets_with_long_headers_are_not_numbered() {
 #[test]
 fn a_lost_payload_is_sent_again_a_few_times() {
     let mut repair = Repair::new(RepairLimits::default());
-    repair.on_sent(at(0), datagram(100));
-    repair.on_sent(at(1), datagram(200));
+    repair.on_queued(datagram(100));
+    repair.on_queued(datagram(200));
     assert_eq!((repair.next_number(), repair.settled()), (2, 0));
     for attempt in 1..=3 {
-        let again = repair.on_lost(at(10 * attempt), 0, HORIZON);
+        let sent_at = at(10 * (attempt - 1));
+        let again = repair.on_lost(at(10 * attempt), 0, sent_at, HORIZON);
         assert_eq!(again, Some((datagram(100), at(100))));
     }
-    assert_eq!(repair.on_lost(at(40), 0, HORIZON), None);
+    assert_eq!(repair.on_lost(at(40), 0, at(30), HORIZON), None);
     assert_eq!(repair.settled(), 1);
     // It arrived all the same.
     repair.on_acknowledged(0);
@@ -100,10 +101,10 @@ fn a_lost_payload_is_sent_again_a_few_times() {
 #[test]
 fn an_old_payload_is_not_sent_again() {
     let mut repair = Repair::new(RepairLimits::default());
-    repair.on_sent(at(0), datagram(100));
-    repair.on_sent(at(0), datagram(100));
-    assert!(repair.on_lost(at(99), 0, HORIZON).is_some());
-    assert!(repair.on_lost(at(100), 1, HORIZON).is_none());
+    repair.on_queued(datagram(100));
+    repair.on_queued(datagram(100));
+    assert!(repair.on_lost(at(99), 0, at(0), HORIZON).is_some());
+    assert!(repair.on_lost(at(100), 1, at(0), HORIZON).is_none());
     let limits = repair.limits();
     let millis = Duration::from_millis;
     assert_eq!(limits.horizon(millis(20), millis(5)), millis(125));
@@ -115,13 +116,26 @@ fn an_old_payload_is_not_sent_again() {
 }
 
 #[test]
+fn a_payload_that_waited_for_long_is_sent_again() {
+    let mut repair = Repair::new(RepairLimits::default());
+    // However long it waited, it left after 300 ms.
+    repair.on_queued(datagram(100));
+    let again = repair.on_lost(at(340), 0, at(300), HORIZON);
+    assert_eq!(again, Some((datagram(100), at(400))));
+    // The time since it left for the first time counts.
+    assert!(repair.on_lost(at(380), 0, at(340), HORIZON).is_some());
+    assert!(repair.on_lost(at(400), 0, at(380), HORIZON).is_none());
+    assert_eq!(repair.stats().abandoned, 1);
+}
+
+#[test]
 fn an_acknowledged_payload_is_not_sent_again() {
     let mut repair = Repair::new(RepairLimits::default());
-    repair.on_sent(at(0), datagram(100));
-    assert!(repair.on_lost(at(10), 0, HORIZON).is_some());
+    repair.on_queued(datagram(100));
+    assert!(repair.on_lost(at(10), 0, at(0), HORIZON).is_some());
     // The first datagram was late, not lost.
     repair.on_acknowledged(0);
-    assert!(repair.on_lost(at(20), 0, HORIZON).is_none());
+    assert!(repair.on_lost(at(20), 0, at(10), HORIZON).is_none());
     assert_eq!(repair.stats().lost, 1);
 }
 
@@ -150,11 +164,11 @@ proptest! {
         for (now, (what, number, len)) in steps.into_iter().enumerate() {
             let now = at(now as u64);
             match what {
-                0 => repair.on_sent(now, datagram(len)),
+                0 => repair.on_queued(datagram(len)),
                 1 => repair.on_acknowledged(number),
                 2 => repair.on_unsent(number),
                 _ => {
-                    if repair.on_lost(now, number, HORIZON).is_some() {
+                    if repair.on_lost(now, number, now, HORIZON).is_some() {
                         prop_assert!(number < repair.next_number());
                         resent[number as usize] += 1;
                     }

@@ -327,11 +327,11 @@ impl Datagrams {
         WriteAttempt::Done
     }
 
-    /// The fate of a packet that carried the datagram of `key` is known.
-    pub(crate) fn on_frame_fate(&mut self, key: u64, fate: Fate) {
+    /// The fate of a packet that carried the datagram of `key` and left at `sent_at` is known.
+    pub(crate) fn on_frame_fate(&mut self, key: u64, sent_at: Instant, fate: Fate) {
         let fate = match fate {
             Fate::Acked => DatagramFate::Acknowledged,
-            Fate::Lost => DatagramFate::Lost,
+            Fate::Lost => DatagramFate::Lost { sent_at },
             Fate::Probed => return,
         };
         self.queues.need().record(Some(key), fate);

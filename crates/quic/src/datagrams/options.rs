@@ -1,7 +1,7 @@
 //! Datagrams as applications see them: options for sending, fates, what was received.
 
 use bytes::Bytes;
-use swiftwater_units::{Instant, PacketNumber, PathId};
+use swiftwater_units::{ByteCount, Instant, PacketNumber, PathId};
 
 use crate::policy::Priority;
 
@@ -31,6 +31,9 @@ pub struct DatagramOptions {
     /// Groups of one urgency take turns of some 2 kB, however much each has queued. Of a full queue a group has room for
     /// its part at least, up to twice the queue's size in all. Default 0; HTTP/3 has a group for each request.
     pub group: u64,
+    /// Bytes of its [group](Self::group) and urgency that may wait, this one included, each counted as its payload and 64
+    /// bytes; beyond them it is refused as by a full queue. One may always wait. `None` (the default) for no such limit.
+    pub group_limit: Option<ByteCount>,
 }
 
 impl Default for DatagramOptions {
@@ -41,6 +44,7 @@ impl Default for DatagramOptions {
             urgency: 3,
             path: None,
             group: 0,
+            group_limit: None,
         }
     }
 }
@@ -78,6 +82,13 @@ impl DatagramOptions {
     #[must_use]
     pub const fn with_group(mut self, group: u64) -> Self {
         self.group = group;
+        self
+    }
+
+    /// The same with a limit on what waits in its group.
+    #[must_use]
+    pub const fn with_group_limit(mut self, limit: ByteCount) -> Self {
+        self.group_limit = Some(limit);
         self
     }
 

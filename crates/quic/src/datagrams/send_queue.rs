@@ -77,12 +77,19 @@ impl SendQueue {
     }
 
     /// Whether a datagram that counts for `cost` has room in a queue of `capacity`: there is some left, or its group has
-    /// less than its part.
+    /// less than its part, and what waits of its group stays within the limit.
     pub(super) fn has_room(&self, options: &DatagramOptions, cost: usize, capacity: usize) -> bool {
+        let own = || self.by_urgency[usize::from(options.level())].bytes_of(options.group);
+        if let Some(limit) = options.group_limit {
+            let own = own();
+            if own > 0 && (own + cost) as u64 > limit.get() {
+                return false;
+            }
+        }
         if self.is_empty() || self.bytes + cost <= capacity {
             return true;
         }
-        let own = self.by_urgency[usize::from(options.level())].bytes_of(options.group);
+        let own = own();
         let others: usize = self.by_urgency.iter().map(FairQueue::groups).sum();
         let groups = others + usize::from(own == 0);
         own + cost <= capacity / groups && self.bytes + cost <= capacity.saturating_mul(2)

@@ -144,16 +144,20 @@ impl EarlyDataExchange<'_> {
         path.space.loss_time = None;
         path.space.probes = 0;
         for number in numbers {
-            carried.extend(path.space.ledger.carried_by(number));
+            let sent_at = (path.space.ledger.packet(number)).map_or(self.now, |sent| sent.sent_at);
+            let frames = path.space.ledger.carried_by(number);
+            carried.extend(frames.map(|frame| (sent_at, frame)));
         }
         // No acknowledgement of these packets may ever count.
         path.space.ledger.discard_all();
-        for frame in carried {
+        for (sent_at, frame) in carried {
             match frame {
                 Carried::Control { key, version } => {
                     self.control.on_frame_fate(key, version, Fate::Lost);
                 }
-                Carried::Datagram { key } => self.datagrams.on_frame_fate(key, Fate::Lost),
+                Carried::Datagram { key } => {
+                    self.datagrams.on_frame_fate(key, sent_at, Fate::Lost);
+                }
                 Carried::Ack { .. } | Carried::Crypto { .. } | Carried::Stream { .. } => {}
             }
         }

@@ -172,7 +172,10 @@ impl Fates<'_> {
                     let range = offset..offset + u64::from(len);
                     self.streams.gather_fate(run, &carrier_fate, id, range, fin);
                 }
-                Carried::Datagram { key } => self.datagrams.on_frame_fate(key, fate),
+                Carried::Datagram { key } => {
+                    self.datagrams
+                        .on_frame_fate(key, carrier_fate.carrier.sent_at, fate);
+                }
                 Carried::Control { key, version } => {
                     self.streams.on_run_fate(run.take());
                     let parts = (&mut *self.streams, &mut *self.control, &mut *self.policies);

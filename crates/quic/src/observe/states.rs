@@ -2,6 +2,7 @@
 //!
 //! They live here so that observation depends on no part of the protocol.
 
+use swiftwater_units::Instant;
 use swiftwater_wire::ErrorCode;
 
 /// What a path does with ECN marks, as far as it is known (RFC 9000, appendix A.4).
@@ -56,7 +57,10 @@ pub enum DatagramFate {
     Acknowledged,
     /// The packet that carried it was declared lost. It is not sent again. If it arrived all the same,
     /// `Acknowledged` may follow.
-    Lost,
+    Lost {
+        /// When that packet left. How long the datagram waited before is no part of the time until its loss was found.
+        sent_at: Instant,
+    },
     /// Its deadline came before it was sent.
     Expired,
     /// The path carries only smaller packets than when it was queued, or the peer accepts only smaller

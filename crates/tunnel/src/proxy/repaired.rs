@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use swiftwater_http::udp::connect::{DatagramBatch, HttpDatagrams};
-use swiftwater_net::quic::DatagramFate;
-use swiftwater_units::{Bandwidth, Instant};
+use swiftwater_net::quic::{DatagramFate, DatagramOptions};
+use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
 use super::stats::Dropped;
 use super::to_client::{MAX_QUEUE_DELAY, deadline, send_datagram};
 use crate::context;
-use crate::tecc::{Agreement, Repair, RepairLimits, Reporter, ReporterConfig, TunnelState, data};
+use crate::tecc::{
+    Agreement, Repair, RepairLimits, Reporter, ReporterConfig, TunnelState, data, queue_limit,
+};
 
 /// Repairs go ahead of what waits: the client's QUIC already misses them.
 const URGENCY_OF_REPAIRS: u8 = 2;
@@ -30,6 +32,8 @@ pub(super) struct Repaired {
     not_before: Option<Instant>,
     /// Payloads that found no room, or waited for too long.
     overflows: u64,
+    /// Bytes that may wait if there are reports.
+    queue_limit: ByteCount,
 }
 
 impl Repaired {
@@ -42,6 +46,7 @@ impl Repaired {
             is_changed: false,
             not_before: None,
             overflows: 0,
+            queue_limit: queue_limit(Bandwidth::ZERO, Duration::ZERO),
         }
     }
 
@@ -55,12 +60,16 @@ impl Repaired {
         self.is_changed = true;
         let number = self.repair.next_number();
         let datagram = Bytes::from(data::encode(self.agreement.data(), number, payload));
-        let mut options = deadline(now + MAX_QUEUE_DELAY);
-        options.key = Some(number);
+        let limits = if self.agreement.reports().is_some() {
+            DatagramOptions::default().with_group_limit(self.queue_limit)
+        } else {
+            deadline(now + MAX_QUEUE_DELAY)
+        };
+        let options = limits.with_key(number);
         let sent = send_datagram(batch, [&[], &datagram], options);
         self.overflows += u64::from(sent.is_err());
         sent?;
-        self.repair.on_sent(now, datagram);
+        self.repair.on_queued(datagram);
         Ok(())
     }
 
@@ -74,7 +83,7 @@ impl Repaired {
         self.is_changed = true;
         match fate {
             DatagramFate::Acknowledged => self.repair.on_acknowledged(number),
-            DatagramFate::Lost => return self.send_again(datagrams, number),
+            DatagramFate::Lost { sent_at } => return self.send_again(datagrams, number, sent_at),
             // It never left.
             _ => {
                 self.repair.on_unsent(number);
@@ -84,14 +93,14 @@ impl Repaired {
         false
     }
 
-    fn send_again(&mut self, datagrams: &HttpDatagrams, number: u64) -> bool {
+    fn send_again(&mut self, datagrams: &HttpDatagrams, number: u64, sent_at: Instant) -> bool {
         let connection = datagrams.connection();
         let (rtt, variation) = connection.stats().paths.first().map_or_else(
             || (Duration::MAX / 8, Duration::ZERO),
             |path| (path.smoothed_rtt, path.rtt_var),
         );
         let horizon = self.repair.limits().horizon(rtt, variation);
-        let lost = self.repair.on_lost(connection.now(), number, horizon);
+        let lost = (self.repair).on_lost(connection.now(), number, sent_at, horizon);
         let Some((datagram, until)) = lost else {
             return false;
         };
@@ -128,6 +137,7 @@ impl Repaired {
         self.repair.on_bytes_in_flight(in_flight);
         let window = || Bandwidth::from_transfer(path.cwnd.get(), path.smoothed_rtt);
         let rate = path.bandwidth.unwrap_or_else(window);
+        self.queue_limit = queue_limit(rate, path.min_rtt);
         let queue = stats.datagram_bytes_unsent;
         let state = TunnelState {
             rate,

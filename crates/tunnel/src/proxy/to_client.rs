@@ -20,7 +20,8 @@ use crate::context::{self, ContextId};
 use crate::forwarding::{CidCapsule, TooManyRegistrations};
 use crate::tecc::data;
 
-/// How long a datagram may wait for its turn to the client: what is older, the sender has sent again.
+/// How long a datagram may wait for its turn to the client, where its sender has no reports: what is older, it has sent
+/// again.
 pub(super) const MAX_QUEUE_DELAY: Duration = Duration::from_millis(300);
 
 /// Datagrams to the client.

@@ -14,5 +14,5 @@ pub mod data;
 pub use agreement::{Agreement, TECC};
 pub use swiftwater_tecc::{
     Classifier, LossPlace, LostPackets, MalformedReport, Repair, RepairLimits, RepairStats,
-    ReportFlags, Reporter, ReporterConfig, TunnelReport, TunnelState,
+    ReportFlags, Reporter, ReporterConfig, TunnelReport, TunnelState, queue_limit,
 };

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use swiftwater_quic::{
     Connection, ConnectionHandle, DatagramFate, DatagramOptions, Event, StreamEvent,
 };
-use swiftwater_tecc::{Repair, RepairStats, Reporter, ReporterConfig, TunnelState};
+use swiftwater_tecc::{Repair, RepairStats, Reporter, ReporterConfig, TunnelState, queue_limit};
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PathId};
 
 use super::forwarding::ProxyForwarding;
@@ -17,7 +17,7 @@ use super::{Carriage, QUIC, TunnelConfig, UDP, wire};
 use crate::application::{Application, HostContext, RawDatagram};
 use crate::datagram::DatagramNote;
 
-/// How long a payload may wait: what is older, its sender has sent again.
+/// How long a payload may wait where nothing is reported: what is older, its sender has sent again.
 const MAX_QUEUE_DELAY: Duration = Duration::from_millis(300);
 /// Repairs go ahead of what waits, and reports ahead of them.
 const URGENCY_OF_REPAIRS: u8 = 2;
@@ -93,7 +93,8 @@ impl TunnelProxy {
 
     /// A payload for the client.
     fn send(&mut self, now: Instant, connection: &mut Connection, payload: &[u8]) {
-        let delay = rate(connection).time_to_send(self.queue(connection).get());
+        let rate = rate(connection);
+        let delay = rate.time_to_send(self.queue(connection).get());
         self.stats
             .queue_delays_ms
             .push(delay.as_secs_f32() * 1_000.0);
@@ -109,12 +110,19 @@ impl TunnelProxy {
                 let number = repair.next_number();
                 let datagram = wire::encode(wire::NUMBERED, Some(number), payload);
                 let datagram = Bytes::from(datagram);
-                let options = deadline.with_key(number);
+                let limits = if self.config.reports {
+                    let path = connection.path_stats(PathId::ZERO);
+                    let min_rtt = path.map_or(Duration::ZERO, |path| path.min_rtt);
+                    DatagramOptions::default().with_group_limit(queue_limit(rate, min_rtt))
+                } else {
+                    deadline
+                };
+                let options = limits.with_key(number);
                 let sent = connection
                     .send_datagram_with(datagram.clone(), options)
                     .is_ok();
                 if sent {
-                    repair.on_sent(now, datagram);
+                    repair.on_queued(datagram);
                 }
                 sent
             }
@@ -141,12 +149,12 @@ impl TunnelProxy {
         };
         match fate {
             DatagramFate::Acknowledged => repair.on_acknowledged(number),
-            DatagramFate::Lost => {
+            DatagramFate::Lost { sent_at } => {
                 let path = connection.path_stats(PathId::ZERO);
                 let horizon = path.map_or(Duration::MAX, |path| {
                     repair.limits().horizon(path.smoothed_rtt, path.rtt_var)
                 });
-                let Some((datagram, until)) = repair.on_lost(now, number, horizon) else {
+                let Some((datagram, until)) = repair.on_lost(now, number, sent_at, horizon) else {
                     return;
                 };
                 let options = DatagramOptions::default()
