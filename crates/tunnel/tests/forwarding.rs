@@ -1,35 +1,42 @@
 //! Packets of QUIC beside the connection to the proxy, over loopback (draft-ietf-masque-quic-proxy): downloads, clients
 //! that move, and clients that do as they please.
 
+use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Empty};
 use swiftwater_http::h3;
 use swiftwater_http::h3::ConnectProtocol;
 use swiftwater_http::h3::capsule::{Capsule, CapsuleReader};
 use swiftwater_http::udp::SendRequest;
 use swiftwater_http::udp::connect::{HttpDatagrams, RecvContent, SendContent};
-use swiftwater_net::quic::{EcnCodepoint, TransportConfig};
+use swiftwater_http::web::body::Body;
+use swiftwater_net::quic::{ClientConfig, EcnCodepoint, TransportConfig};
 use swiftwater_net::relay::{Relay, RelayConfig};
-use swiftwater_net::{Connection, EndpointOptions, VirtualId, VirtualIdReceiver, VirtualPacket};
+use swiftwater_net::{
+    Connection, Endpoint, EndpointOptions, VirtualId, VirtualIdReceiver, VirtualPacket,
+};
 use swiftwater_tunnel::CONNECT_UDP;
-use swiftwater_tunnel::client::TunnelClient;
 use swiftwater_tunnel::client::endpoint::TunnelEndpoint;
+use swiftwater_tunnel::client::{Connect, Connecting, TunnelClient, TunnelError};
 use swiftwater_tunnel::context;
 use swiftwater_tunnel::forwarding::{
     CidCapsule, ForwardingAnswer, ForwardingOffer, PROXY_QUIC_FORWARDING, ScrambleKey, Transform,
 };
 use swiftwater_tunnel::proxy::{Limits, ProxyConfig};
 use swiftwater_tunnel::target::{Target, Template};
+use swiftwater_units::ByteCount;
 use swiftwater_wire::ConnectionId;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
+use tower::service_fn;
 
 use crate::stage::{
-    Connector, NAME, Stage, config, content, endpoint_config, guard, origin, target, token,
+    Connector, NAME, Stage, config, content, endpoint_config, guard, origin, serving, target, token,
 };
 
 fn client_by(connector: Connector, transforms: &[Transform]) -> TunnelClient {
@@ -289,7 +296,7 @@ impl VirtualIdReceiver for Receiver {
 }
 
 /// A target, and the address of the proxy there once it has said something.
-async fn answering(raw: &Raw, socket: &UdpSocket) -> std::net::SocketAddr {
+async fn answering(raw: &Raw, socket: &UdpSocket) -> SocketAddr {
     raw.send(b"hello").await;
     let mut buffer = [0; 100];
     let (_, from) = socket.recv_from(&mut buffer).await.unwrap();
@@ -479,7 +486,7 @@ async fn a_client_that_does_not_read_the_answers_loses_its_tunnel() {
     guard(async {
         let transport = TransportConfig {
             initial_max_datagram_size: 1252,
-            stream_receive_window: swiftwater_units::ByteCount::new(1000),
+            stream_receive_window: ByteCount::new(1000),
             ..TransportConfig::default()
         };
         let stage = Stage::over(
@@ -524,6 +531,74 @@ async fn forwarded_packets_are_use_of_the_tunnel() {
         }
         assert_eq!(stage.proxy.stats().closed, 0);
         stage.until(|stats| stats.closed == 1).await;
+    })
+    .await;
+}
+
+/// Connects to a server of the test.
+struct To {
+    end: Endpoint,
+    config: ClientConfig,
+    to: SocketAddr,
+}
+
+impl Connect for To {
+    fn connect(&self) -> Connecting<'_> {
+        Box::pin(async move {
+            let connection = self.end.connect(&self.config, self.to, NAME)?.await?;
+            Ok(SendRequest::new(connection, h3::Config::default()))
+        })
+    }
+}
+
+/// A proxy that gives one virtual ID after the other and reads no acknowledgement: the client gives forwarding up, not its
+/// memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proxy_that_does_not_read_is_not_forwarded_through() {
+    guard(async {
+        let service = service_fn(|request: Request<Body>| async move {
+            let mut capsules = Vec::new();
+            for number in 0..2000_u64 {
+                let ack = CidCapsule::AckClientCid {
+                    cid: Bytes::from_static(b"client-1"),
+                    vcid: Bytes::copy_from_slice(&number.to_be_bytes()),
+                };
+                capsules.extend_from_slice(&ack.to_bytes());
+            }
+            // It is there, and nobody reads it.
+            tokio::spawn(async move {
+                let _request = request;
+                std::future::pending::<()>().await;
+            });
+            let mut response = Response::new(Body::full(capsules));
+            let headers = response.headers_mut();
+            let agreed = HeaderValue::from_static("?1;transform=\"identity\"");
+            headers.insert(PROXY_QUIC_FORWARDING, agreed);
+            Ok::<_, Infallible>(response)
+        });
+        let transport = TransportConfig {
+            initial_max_datagram_size: 1252,
+            stream_receive_window: ByteCount::new(1000),
+            ..TransportConfig::default()
+        };
+        let (server, config) = serving(service, transport);
+        let connector = To {
+            end: Endpoint::client("127.0.0.1:0".parse().unwrap(), endpoint_config(2), [2; 32])
+                .unwrap(),
+            config,
+            to: server.local_addr(),
+        };
+        let template = Template::new(NAME).unwrap();
+        let client =
+            TunnelClient::with_forwarding(template, None, connector, &[Transform::Identity]);
+        let mut tunnel = client
+            .open(&"127.0.0.1:443".parse().unwrap())
+            .await
+            .unwrap();
+        let initial = b"\xc0\x00\x00\x00\x01\x06random\x08client-1";
+        tunnel.send(initial).await.unwrap();
+        assert!(matches!(tunnel.recv().await, Err(TunnelError::Ended)));
+        assert!(!tunnel.is_forwarding());
     })
     .await;
 }

@@ -24,6 +24,9 @@ use crate::forwarding::{
 /// Forwarded packets that wait to be read; the oldest are dropped for more.
 const MAX_WAITING: usize = 512;
 
+/// Capsules that wait for the stream to the proxy. One that asks for more of them than it reads gets no more.
+const MAX_CAPSULES: usize = 64;
+
 /// What the ends of a tunnel say of forwarded packets, and those that came.
 pub(super) struct Forwarding {
     datagrams: HttpDatagrams,
@@ -35,8 +38,7 @@ pub(super) struct Forwarding {
 struct State {
     ids: ClientIds<VirtualId>,
     liveness: Liveness,
-    /// Once the proxy has agreed.
-    agreed: Option<Agreed>,
+    phase: Phase,
     /// The network path to the proxy that the virtual IDs are for.
     path: Option<PathAddress>,
     /// Capsules for the proxy that are not on their way.
@@ -45,10 +47,19 @@ struct State {
     packet: Vec<u8>,
 }
 
+enum Phase {
+    /// The proxy has not answered.
+    Opening,
+    /// The proxy has agreed.
+    Agreed(Agreed),
+    /// The proxy does not read what it is sent: everything goes through the tunnel.
+    Over,
+}
+
 struct Agreed {
     sending: PacketTransform,
     receiving: Arc<PacketTransform>,
-    capsules: mpsc::UnboundedSender<Bytes>,
+    capsules: mpsc::Sender<Bytes>,
 }
 
 /// Forwarded packets from the target, as it sent them.
@@ -73,7 +84,7 @@ impl Forwarding {
         let state = State {
             ids: ClientIds::default(),
             liveness: Liveness::default(),
-            agreed: None,
+            phase: Phase::Opening,
             path: None,
             capsules: Vec::new(),
             packet: Vec::new(),
@@ -98,11 +109,11 @@ impl Forwarding {
         let Some(answer) = ForwardingAnswer::parse(field, &self.offer)? else {
             return Ok(false);
         };
-        let (capsules, waiting) = mpsc::unbounded_channel();
+        let (capsules, waiting) = mpsc::channel(MAX_CAPSULES);
         tokio::spawn(send_capsules(waiting, Arc::downgrade(content)));
         let mut state = self.lock();
         state.path = self.datagrams.connection().validated_path();
-        state.agreed = Some(Agreed {
+        state.phase = Phase::Agreed(Agreed {
             sending: self.offer.sending(&answer),
             receiving: Arc::new(answer.sending()),
             capsules,
@@ -116,16 +127,15 @@ impl Forwarding {
         let mut guard = self.lock();
         let state = &mut *guard;
         if !is_short(datagram) {
-            state.ids.observe_sent(datagram, &mut state.capsules);
-            state.send_capsules();
+            if !matches!(state.phase, Phase::Over) {
+                state.ids.observe_sent(datagram, &mut state.capsules);
+                state.send_capsules();
+            }
             return false;
         }
-        let Some(agreed) = state
-            .agreed
-            .as_ref()
-            .filter(|_| !state.liveness.is_paused())
-        else {
-            return false;
+        let agreed = match &state.phase {
+            Phase::Agreed(agreed) if !state.liveness.is_paused() => agreed,
+            _ => return false,
         };
         let Some(target) = state.ids.to_target(datagram) else {
             return false;
@@ -166,6 +176,9 @@ impl Forwarding {
     pub(super) fn on_tunnelled(&self, datagram: &[u8]) {
         let mut guard = self.lock();
         let state = &mut *guard;
+        if matches!(state.phase, Phase::Over) {
+            return;
+        }
         if !is_short(datagram) {
             state.ids.observe_received(datagram, &mut state.capsules);
         }
@@ -180,7 +193,7 @@ impl Forwarding {
         };
         let mut guard = self.lock();
         let state = &mut *guard;
-        let Some(agreed) = &state.agreed else {
+        let Phase::Agreed(agreed) = &state.phase else {
             return Ok(());
         };
         let remote = state.path.map(|path| path.remote);
@@ -236,18 +249,23 @@ impl State {
     }
 
     fn send_capsules(&mut self) {
-        if let Some(agreed) = &self.agreed {
-            for capsule in self.capsules.drain(..) {
-                // If nobody sends them, the tunnel is over.
-                let _ = agreed.capsules.send(capsule.to_bytes());
-            }
+        let Phase::Agreed(agreed) = &self.phase else {
+            return;
+        };
+        let mut capsules = self.capsules.drain(..);
+        let sent = capsules.try_for_each(|capsule| agreed.capsules.try_send(capsule.to_bytes()));
+        drop(capsules);
+        if sent.is_err() {
+            // The tunnel is over, or the proxy does not read.
+            self.phase = Phase::Over;
+            self.ids = ClientIds::default();
         }
     }
 }
 
 /// Sends capsules until the tunnel is over.
 async fn send_capsules(
-    mut capsules: mpsc::UnboundedReceiver<Bytes>,
+    mut capsules: mpsc::Receiver<Bytes>,
     content: Weak<AsyncMutex<SendContent>>,
 ) {
     while let Some(capsule) = capsules.recv().await {

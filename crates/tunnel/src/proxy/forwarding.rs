@@ -77,7 +77,7 @@ impl Forwarding {
         }
     }
 
-    /// What is to be said to the client now; empty mostly.
+    /// That the client may register more, if it may.
     pub(super) fn take_permission(&mut self) -> Option<CidCapsule> {
         self.ids.take_permission()
     }
@@ -185,15 +185,15 @@ impl Forwarding {
                     tunnel(datagram);
                     continue;
                 };
-                if !admits(budget.as_deref(), Direction::ToClient, datagram.len()) {
-                    counters.on_drop(Dropped::OverLimit, 1);
-                    continue;
-                }
                 let (first, rest) = datagram.split_at(1);
                 let parts = [first, to.vcid.as_bytes(), &rest[to.cid_len..]];
                 let len = parts.iter().map(|part| part.len()).sum();
                 if !self.sending.takes(len, to.vcid.len()) {
                     tunnel(datagram);
+                    continue;
+                }
+                if !admits(budget.as_deref(), Direction::ToClient, datagram.len()) {
+                    counters.on_drop(Dropped::OverLimit, 1);
                     continue;
                 }
                 if ecn != mark || !run.takes(len, usize::MAX) {

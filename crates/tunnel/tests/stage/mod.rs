@@ -29,7 +29,7 @@ use swiftwater_tunnel::target::{Target, Template};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinHandle;
-use tower::service_fn;
+use tower::{Service, service_fn};
 
 pub const NAME: &str = "localhost";
 pub const SECRET: &str = "a-secret-of-the-test";
@@ -241,6 +241,33 @@ pub fn origin_at(
     content: Bytes,
     transport: TransportConfig,
 ) -> (Endpoint, ClientConfig) {
+    let service = service_fn(move |_: Request<Body>| {
+        let content = content.clone();
+        async move { Ok::<_, Infallible>(Response::new(Body::full(content))) }
+    });
+    serving_at(address, service, transport)
+}
+
+/// A server of HTTP/3 with this `service`, and the configuration of its clients.
+pub fn serving<S>(service: S, transport: TransportConfig) -> (Endpoint, ClientConfig)
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S: Clone + Send + Sync + 'static,
+    S::Future: Send,
+{
+    serving_at("127.0.0.1:0".parse().unwrap(), service, transport)
+}
+
+fn serving_at<S>(
+    address: SocketAddr,
+    service: S,
+    transport: TransportConfig,
+) -> (Endpoint, ClientConfig)
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S: Clone + Send + Sync + 'static,
+    S::Future: Send,
+{
     let certificate = DevCertificate::generate([NAME]).unwrap();
     let tls = ServerTls::from_dev_certificate(&certificate)
         .unwrap()
@@ -249,10 +276,6 @@ pub fn origin_at(
     let options = EndpointOptions::new(endpoint_config(3), [3; 32]).server(config);
     let endpoint = Endpoint::bind(address, options).unwrap();
     let acceptor = endpoint.clone();
-    let service = service_fn(move |_: Request<Body>| {
-        let content = content.clone();
-        async move { Ok::<_, Infallible>(Response::new(Body::full(content))) }
-    });
     tokio::spawn(async move {
         while let Some(connection) = acceptor.accept().await {
             let service = service.clone();
