@@ -536,16 +536,16 @@ async fn forwarded_packets_are_use_of_the_tunnel() {
 }
 
 /// Connects to a server of the test.
-struct To {
+struct ToServer {
     end: Endpoint,
     config: ClientConfig,
-    to: SocketAddr,
+    remote: SocketAddr,
 }
 
-impl Connect for To {
+impl Connect for ToServer {
     fn connect(&self) -> Connecting<'_> {
         Box::pin(async move {
-            let connection = self.end.connect(&self.config, self.to, NAME)?.await?;
+            let connection = self.end.connect(&self.config, self.remote, NAME)?.await?;
             Ok(SendRequest::new(connection, h3::Config::default()))
         })
     }
@@ -582,11 +582,11 @@ async fn a_proxy_that_does_not_read_is_not_forwarded_through() {
             ..TransportConfig::default()
         };
         let (server, config) = serving(service, transport);
-        let connector = To {
+        let connector = ToServer {
             end: Endpoint::client("127.0.0.1:0".parse().unwrap(), endpoint_config(2), [2; 32])
                 .unwrap(),
             config,
-            to: server.local_addr(),
+            remote: server.local_addr(),
         };
         let template = Template::new(NAME).unwrap();
         let client =
