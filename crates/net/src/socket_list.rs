@@ -45,6 +45,11 @@ impl SocketList {
         }
     }
 
+    /// The worker is gone: its sockets close with the last send.
+    pub(crate) fn drop_senders(&mut self) {
+        self.senders.clear();
+    }
+
     /// The socket of the system with this number; `None` if it is a carrier, gone, or not in use yet.
     pub(crate) fn sender(&self, id: SocketId) -> Option<&Arc<Socket>> {
         let mut senders = self.senders.iter();

@@ -159,3 +159,23 @@ async fn nothing_leaves_beside_a_connection_that_is_over() {
     })
     .await;
 }
+
+/// Who keeps a connection that is over does not keep its port.
+#[tokio::test]
+async fn a_handle_of_a_connection_does_not_hold_the_socket() {
+    guard(async {
+        let (server, client, near, _far) = connected(1).await;
+        let address = client.local_addr();
+        near.close(0, b"");
+        client.wait_idle().await;
+        drop((client, server));
+        let free = async {
+            while UdpSocket::bind(address).await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        };
+        free.await;
+        assert!(near.validated_path().is_none());
+    })
+    .await;
+}

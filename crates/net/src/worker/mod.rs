@@ -211,6 +211,8 @@ impl Drop for Worker {
             let mut endpoint = self.shared.lock();
             endpoint.dead = true;
             endpoint.connections = 0;
+            // Handles of connections outlive the worker; its sockets must not.
+            endpoint.sockets.drop_senders();
             std::mem::take(&mut endpoint.accept)
         };
         drop(waiting);
