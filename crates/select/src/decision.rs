@@ -69,6 +69,9 @@ pub enum Reason {
     },
     /// An experiment waits for responses: the arm that was selected last.
     ExperimentWaits,
+    /// An experiment waits for responses: another arm than the one selected last, so that all carry as many requests
+    /// while they are compared.
+    Balanced,
     /// An experiment is due or waits, but the request must not be sent twice.
     NotReplaySafe,
     /// The last request on the selected arm failed, and this one must not be sent twice.
@@ -113,6 +116,7 @@ impl Reason {
             Self::Kept => "kept",
             Self::Experiment { .. } => "experiment",
             Self::ExperimentWaits => "experiment_waits",
+            Self::Balanced => "balanced",
             Self::NotReplaySafe => "not_replay_safe",
             Self::Suspect => "suspect",
             Self::WonExperiment => "won_experiment",
@@ -126,7 +130,7 @@ impl Reason {
     }
 
     /// Names of all reasons, in the order of [`crate::Stats::reasons`].
-    pub const NAMES: [&'static str; 17] = [
+    pub const NAMES: [&'static str; 18] = [
         "fixed",
         "only_arm",
         "connected_first",
@@ -135,6 +139,7 @@ impl Reason {
         "kept",
         "experiment",
         "experiment_waits",
+        "balanced",
         "not_replay_safe",
         "suspect",
         "won_experiment",
@@ -148,7 +153,10 @@ impl Reason {
 
     /// True if the request is sent in order to learn.
     pub fn is_probe(&self) -> bool {
-        matches!(self, Self::Experiment { .. } | Self::Probe { .. })
+        matches!(
+            self,
+            Self::Experiment { .. } | Self::Balanced | Self::Probe { .. }
+        )
     }
 }
 
@@ -165,6 +173,9 @@ impl fmt::Display for Reason {
                 write!(f, "request {} of an experiment: {trigger}", position + 1)
             }
             Self::ExperimentWaits => f.write_str("selected last; an experiment waits"),
+            Self::Balanced => {
+                f.write_str("as many requests as over the selected one, while an experiment waits")
+            }
             Self::NotReplaySafe => f.write_str("selected last; no experiment without replay"),
             Self::Suspect => f.write_str("the last request on the selected arm failed"),
             Self::WonExperiment => f.write_str("it won the last experiment"),

@@ -56,7 +56,7 @@ pub(crate) struct Experiment {
 pub(crate) struct Score {
     /// Position in the selector's list.
     pub(crate) arm: usize,
-    /// Mean of the two most similar values, ms; infinite if the arm failed; `None` if there are too few
+    /// Median of the values, ms; infinite if the arm failed; `None` if there are too few
     /// values to say.
     pub(crate) value: Option<f64>,
     /// Nothing came for several of its requests, and none was answered.
@@ -243,10 +243,10 @@ impl Experiment {
                 });
                 let failed: Vec<Option<bool>> = failed.collect();
                 let is_alive = failed.contains(&Some(false)) || !values.is_empty();
-                let most_similar = most_similar(&values);
+                let median = median(&values);
                 Score {
                     arm: contender.arm,
-                    value: most_similar.or((!failed.is_empty()).then_some(f64::INFINITY)),
+                    value: median.or((!failed.is_empty()).then_some(f64::INFINITY)),
                     is_dead: failed.len() >= 2 && !is_alive,
                 }
             })
@@ -256,13 +256,12 @@ impl Experiment {
     }
 }
 
-/// The mean of the two values that are closest to each other; `None` with fewer than two.
-fn most_similar(values: &[f64]) -> Option<f64> {
+/// The median; `None` with fewer than two values. The paper has the mean of the two most similar ones of three.
+fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let pairs = sorted.windows(2);
-    let closest = pairs.min_by(|a, b| (a[1] - a[0]).total_cmp(&(b[1] - b[0])))?;
-    Some(f64::midpoint(closest[0], closest[1]))
+    let upper = *sorted.get(sorted.len() / 2).filter(|_| sorted.len() >= 2)?;
+    Some(f64::midpoint(sorted[(sorted.len() - 1) / 2], upper))
 }
 
 /// The best arm; the current one if the difference is too small to matter.

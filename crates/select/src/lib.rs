@@ -60,6 +60,7 @@ mod key;
 mod model;
 mod monitor;
 mod parameters;
+mod patience;
 mod rank_sum;
 mod recheck;
 mod request;

@@ -128,7 +128,7 @@ parameters! {
     score_threshold: f64 = 0.2, 0.01 to 1, "Difference between the network score and its history from which an experiment starts. To be calibrated so that 1.76 to 1.85 % of requests start one, as in the paper.";
     score_exceedances: u32 = 2, 1 to 20, "Scores in a row that exceed the threshold before an experiment starts.";
     score_pause: Duration = 5, 0 to 600, "No experiment for so long after the last one, unless the network changes.";
-    experiment_size: u32 = 3, 2 to 4, "Requests per arm in an experiment. With 2, completion took 4.02 % longer; with 4, 0.92 % (paper, probe agent).";
+    experiment_size: u32 = 4, 2 to 8, "Requests per arm in an experiment, whose median is compared (paper: three, of which the two most similar count; with two, completion took 4.02 % longer, with four 0.92 %).";
     experiment_age: Duration = 10, 1 to 120, "Time after which an experiment sends nothing more: sparse traffic makes the values incomparable.";
     experiment_limit: Duration = 3, 0.1 to 60, "Time limit of a request of an experiment; a request beyond it counts as failed.";
     experiment_limit_factor: f64 = 3, 1 to 20, "The time limit of a request of an experiment is at least so many mean completion times of its arm.";
@@ -139,7 +139,8 @@ parameters! {
     hedge_floor: Duration = 0.1, 0.01 to 10, "Least time before a request on QUIC is also sent over TCP.";
     hedge_rtts: f64 = 1.5, 0 to 20, "Round trips without a byte of QUIC's handshake before a request is also sent over TCP.";
     silence_rtts: f64 = 3, 1 to 50, "Round trips without any packet on the QUIC connection since a request was sent before it is also sent over TCP.";
-    stall_factor: f64 = 20, 1 to 50, "Mean times to first byte without a byte of a response on QUIC before the request is also sent over TCP.";
+    stall_factor: f64 = 20, 1 to 50, "Most mean times to first byte without a byte of a response on QUIC before the request is also sent over TCP.";
+    stall_factor_min: f64 = 3, 1 to 50, "Least mean times to first byte before that, at most stall_factor: they double when QUIC answered a request that was sent over TCP as well, and are half as many when TCP did.";
     recheck: Duration = 15, 1 to 86400, "Time after which arms are compared again although the score has not moved; doubles while the same arm wins (second version).";
     recheck_max: Duration = 600, 1 to 86400, "Longest such time.";
     watch: Duration = 10, 1 to 600, "Interval before and after a switch whose requests are compared (paper: set by the provider, 10 s in its experiments).";

@@ -103,15 +103,18 @@ pub struct Outcome {
     /// its packets are blocked. It counts if another arm answered, or if the decided one was too slow; otherwise it may
     /// be anything.
     pub silent: bool,
+    /// Whether the request was sent over a second arm as well, as [`crate::Decision::hedge`] says.
+    pub hedged: bool,
 }
 
 impl Outcome {
-    /// An outcome, not silent.
+    /// An outcome, not silent, of a request that was not hedged.
     pub fn new(arm: Arm, result: Result<Measured, Failure>) -> Self {
         Self {
             arm,
             result,
             silent: false,
+            hedged: false,
         }
     }
 }

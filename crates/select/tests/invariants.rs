@@ -267,6 +267,7 @@ impl Checked {
             arm,
             result,
             silent: bytes.is_multiple_of(2),
+            hedged: bytes.is_multiple_of(3),
         };
         self.selector.on_outcome(self.now, decision.id, &outcome);
         let stats = self.selector.stats();

@@ -6,6 +6,7 @@
 mod world;
 
 mod choice;
+mod hedging;
 mod invariants;
 mod models;
 mod parts;

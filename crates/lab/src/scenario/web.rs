@@ -16,6 +16,7 @@ pub(super) const KEYS: &[&str] = &[
     "experiment_size",
     "score_threshold",
     "stall_factor",
+    "stall_factor_min",
     "hedge_floor",
     "policer",
     "walk",
@@ -52,6 +53,8 @@ pub struct WebSpec {
     pub score_threshold: Option<f64>,
     /// Mean times to first byte after which a request on QUIC also goes over TCP; `None` is the selector's default.
     pub stall_factor: Option<f64>,
+    /// Least mean times to first byte before that, of the selector.
+    pub stall_factor_min: Option<f64>,
     /// Least time after which a request on QUIC also goes over TCP; `None` is the selector's default.
     pub hedge_floor: Option<Duration>,
     /// What the network does to QUIC only.
@@ -145,9 +148,10 @@ pub(super) fn read(row: &Reader<'_>) -> Read<WebSpec> {
     Ok(WebSpec {
         choice: known[place].1.clone(),
         models: row.word("models", &models)?.unwrap_or(WebModels::Shipped),
-        experiment_size: row.whole("experiment_size", 2..=4)?,
+        experiment_size: row.whole("experiment_size", 2..=8)?,
         score_threshold: row.number("score_threshold", 0.01..=1.0)?,
         stall_factor: row.number("stall_factor", 1.0..=50.0)?,
+        stall_factor_min: row.number("stall_factor_min", 1.0..=50.0)?,
         hedge_floor: row.duration("hedge_floor", SHORTEST_HEDGE..=LONGEST_HEDGE)?,
         policer: read_policer(row)?,
         walk: row.duration("walk", shortest..=LONGEST)?,

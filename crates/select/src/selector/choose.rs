@@ -175,13 +175,29 @@ impl Turn<'_> {
             return Choice::of(current, self.origin.why);
         };
         let Some((position, arm)) = experiment.send(now, |arm| usable.has(arm)) else {
-            return Choice::of(current, Reason::ExperimentWaits);
+            return self.balanced(usable);
         };
         let trigger = experiment.trigger();
         Choice {
             arm,
             reason: Reason::Experiment { trigger, position },
             position: Some(position),
+        }
+    }
+
+    /// The arm with the fewest requests in flight, the one in use among equals. If that one carried the rest of a page alone
+    /// while an experiment waits, its requests would share their connection with more others than those of the other arms.
+    /// Arms that have not answered yet, or failed last, get the experiment's own requests only.
+    fn balanced(&self, usable: Arms) -> Choice {
+        let current = self.origin.current;
+        let answers =
+            |arm: usize| self.origin.failures[arm] == 0 && !self.origin.windows[arm].is_empty();
+        let arms = (0..self.config.arms.len()).filter(|arm| usable.has(*arm));
+        let arms = arms.filter(|arm| *arm == current || answers(*arm));
+        let least = arms.min_by_key(|arm| (self.origin.in_flight[*arm], *arm != current));
+        match least {
+            Some(arm) if arm != current => Choice::of(arm, Reason::Balanced),
+            _ => Choice::of(current, Reason::ExperimentWaits),
         }
     }
 
@@ -276,7 +292,8 @@ impl Turn<'_> {
         let floor = parameters.hedge_floor;
         let handshake = scaled(rtt, parameters.hedge_rtts).unwrap_or(floor);
         let packet = scaled(rtt, parameters.silence_rtts);
-        let response = scaled(first_byte, parameters.stall_factor);
+        let stalled = self.origin.patience.factor(parameters);
+        let response = scaled(first_byte, stalled);
         let response = response.unwrap_or(parameters.experiment_limit).max(floor);
         Some(Hedge {
             arm: self.config.arms[second].clone(),

@@ -11,7 +11,7 @@ use crate::comparison::Timed;
 use crate::decision::Trigger;
 use crate::event::{EventKind, SwitchCause};
 use crate::experiment::{Score, Verdict};
-use crate::request::{Failure, Measured};
+use crate::request::{Failure, Measured, Outcome};
 use crate::strategy::Strategy;
 use crate::window::Sample;
 
@@ -31,18 +31,19 @@ pub(super) struct Pending {
 
 impl Turn<'_> {
     /// Takes the outcome of a request in; `arm` answered or failed.
-    pub(super) fn learn(
-        &mut self,
-        pending: &Pending,
-        arm: usize,
-        (result, silent): (Result<Measured, Failure>, bool),
-    ) {
+    pub(super) fn learn(&mut self, pending: &Pending, arm: usize, outcome: &Outcome) {
+        let (result, silent) = (outcome.result, outcome.silent);
         let in_flight = &mut self.origin.in_flight[pending.arm];
         *in_flight = in_flight.saturating_sub(1);
         if let Some(bandit) = &mut self.origin.bandit
             && pending.is_probe
         {
             bandit.probe_ended(pending.arm);
+        }
+        if outcome.hedged && !silent && result.is_ok() && pending.arm == self.origin.current {
+            let tcp_answered = !self.is_quic(arm);
+            let parameters = &self.config.parameters;
+            self.origin.patience.hedged(tcp_answered, parameters);
         }
         if arm != pending.arm && result != Err(Failure::Cancelled) {
             self.stats.overtaken += 1;
@@ -178,9 +179,11 @@ impl Turn<'_> {
             watch.add_slow(elapsed.as_secs_f32() * 1e3);
         }
         let mean = self.origin.windows[arm].mean_completion().unwrap_or(0.0);
+        // How long it would have taken is not known: where nothing came, longer than where only the response is late.
+        let longer = if silent { 3.0 } else { 2.0 };
         self.observe(Observation {
             arm,
-            completion: f64::from(mean).max(elapsed.as_secs_f64() * 1e3) * 3.0,
+            completion: f64::from(mean).max(elapsed.as_secs_f64() * 1e3) * longer,
             bytes: None,
             in_flight: pending.in_flight,
             rtt: None,

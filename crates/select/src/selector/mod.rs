@@ -204,7 +204,7 @@ impl Selector {
             return;
         };
         self.with(now, pending.key, |turn| {
-            turn.learn(&pending, arm, (outcome.result, outcome.silent));
+            turn.learn(&pending, arm, outcome);
             Some(())
         });
     }

@@ -12,6 +12,7 @@ use crate::experiment::Experiment;
 use crate::key::OriginHash;
 use crate::monitor::Monitor;
 use crate::parameters::Parameters;
+use crate::patience::Patience;
 use crate::recheck::Recheck;
 use crate::rollback::{Pause, Watch};
 use crate::strategy::Strategy;
@@ -61,6 +62,7 @@ pub(super) struct OriginState {
     pub(super) score: Option<f32>,
     pub(super) watch: Option<Watch>,
     pub(super) pause: Pause,
+    pub(super) patience: Patience,
     pub(super) recheck: Recheck,
     pub(super) bandit: Option<Bandit>,
     /// Arm that lost last, and until when its connection is useful.
@@ -87,6 +89,7 @@ impl OriginState {
             score: None,
             watch: None,
             pause: Pause::default(),
+            patience: Patience::default(),
             recheck: Recheck::default(),
             bandit: is_plus.then(|| Bandit::new(arms, &config.parameters)),
             loser: None,
@@ -119,6 +122,7 @@ impl OriginState {
         self.score = None;
         self.watch = None;
         self.pause.clear();
+        self.patience = Patience::default();
         self.recheck = Recheck::default();
         self.connected = false;
         if let Some(bandit) = &mut self.bandit {

@@ -155,6 +155,7 @@ impl World {
                         arm,
                         result,
                         silent,
+                        hedged: true,
                     },
                 )
             }
@@ -168,6 +169,7 @@ impl World {
                         arm,
                         result,
                         silent,
+                        hedged: false,
                     },
                 )
             }

@@ -134,7 +134,7 @@ impl Selection {
             choice,
             on_end: Box::new(move |mut snapshot, bytes| {
                 snapshot.rtt = handshake_rtt.or(snapshot.rtt);
-                ticket.ended((arm, silent), sent, snapshot, bytes);
+                ticket.ended((arm, silent, hedged), sent, snapshot, bytes);
             }),
         }
     }

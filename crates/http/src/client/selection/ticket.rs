@@ -39,10 +39,11 @@ impl Ticket {
     }
 
     /// The response ended. `arm` answered, and the request was sent on it `sent` after its start; `silent` if nothing had
-    /// come on the connection of the arm that was decided on, should that be another one.
+    /// come on the connection of the arm that was decided on, should that be another one; `hedged` if the request was sent
+    /// over a second arm, too.
     pub(super) fn ended(
         mut self,
-        (arm, silent): (Arm, bool),
+        (arm, silent, hedged): (Arm, bool, bool),
         sent: Duration,
         snapshot: Snapshot,
         bytes: Option<SentBytes>,
@@ -66,6 +67,7 @@ impl Ticket {
             arm,
             result,
             silent,
+            hedged,
         });
     }
 }

@@ -418,10 +418,7 @@ impl Browser {
             duration: now.saturating_since(open.at),
             failed: result.is_err(),
             transport: arm.transport(),
-            is_probe: matches!(
-                open.decision.reason,
-                Reason::Experiment { .. } | Reason::Probe { .. }
-            ),
+            is_probe: open.decision.reason.is_probe(),
             hedged: open.attempts.len() > 1,
         });
         let result = result.map(|(_, measured)| measured);
@@ -430,6 +427,7 @@ impl Browser {
         }
         let outcome = Outcome {
             silent: self.is_silent(host, &open),
+            hedged: open.attempts.len() > 1,
             arm,
             result,
         };

@@ -93,6 +93,7 @@ fn selector(spec: &WebSpec, strategy: &Strategy, seed: u64) -> Result<Selector, 
         ),
         ("score_threshold", spec.score_threshold),
         ("stall_factor", spec.stall_factor),
+        ("stall_factor_min", spec.stall_factor_min),
         (
             "hedge_floor",
             spec.hedge_floor.map(|floor| floor.as_secs_f64()),
