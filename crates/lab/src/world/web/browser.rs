@@ -8,8 +8,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use swiftwater_quic::{ConnectionHandle, Event};
 use swiftwater_select::{
-    Arm, Decision, Failure, Measured, NetworkId, OriginHash, Outcome, Reason, RequestDescription,
-    Sample, Selector, Strategy, Traffic, Transport, Window,
+    Arm, Decision, Failure, Measured, NetworkId, OriginHash, Outcome, RequestDescription, Sample,
+    Selector, Strategy, Traffic, Transport, Window,
 };
 use swiftwater_sim::apps::{Protocol, WebClient};
 use swiftwater_sim::tcp;
