@@ -61,7 +61,7 @@ fn a_stream_without_data_just_ends() {
 }
 
 #[test]
-fn a_chunk_is_the_last_if_the_end_is_known_and_no_reset() {
+fn a_chunk_is_the_last_if_the_end_is_known_and_all_before_it_is_there() {
     let is_last = |streams: &mut Streams| match streams.read_chunk(ID).unwrap() {
         ReadChunk::Data(chunk) => chunk.is_last(),
         ReadChunk::Blocked | ReadChunk::Finished => panic!("there are data"),
@@ -74,8 +74,6 @@ fn a_chunk_is_the_last_if_the_end_is_known_and_no_reset() {
     assert!(!is_last(&mut streams));
     deliver(&mut streams, ID, 100, 50, false).unwrap();
     assert!(is_last(&mut streams));
-    reset_at(&mut streams, ID, 7, 200, 200).unwrap();
-    assert!(!is_last(&mut streams));
 }
 
 #[test]
