@@ -2,12 +2,12 @@
 //! advertised alternatives. `persist` is not supported: no alternative is kept on purpose across
 //! networks, and the record of QUIC failures covers alternatives that don't work.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{AGE, ALT_SVC};
 use http::{HeaderMap, HeaderValue};
+use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 
 use super::origin::Origin;
@@ -131,7 +131,7 @@ fn unquote(text: &str) -> Option<String> {
 /// Cache of alternatives by origin, while they are fresh.
 #[derive(Debug, Default)]
 pub(super) struct AltSvcCache {
-    origins: HashMap<Origin, (Alternative, Instant)>,
+    origins: FxHashMap<Origin, (Alternative, Instant)>,
 }
 
 impl AltSvcCache {
@@ -162,10 +162,14 @@ impl AltSvcCache {
         }
     }
 
-    /// The fresh HTTP/3 alternative of `origin`, if there is one.
-    pub(super) fn get(&self, origin: &Origin, now: Instant) -> Option<Alternative> {
+    /// The HTTP/3 alternative of `origin`, if there is one that is fresh at the time `now`, which is only asked for then.
+    pub(super) fn get(
+        &self,
+        origin: &Origin,
+        now: impl FnOnce() -> Instant,
+    ) -> Option<Alternative> {
         let (alternative, until) = self.origins.get(origin)?;
-        (now < *until).then(|| alternative.clone())
+        (now() < *until).then(|| alternative.clone())
     }
 
     /// Removes the alternative of `origin`.

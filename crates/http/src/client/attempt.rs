@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::ALT_SVC;
 use http::{StatusCode, request};
 
 use super::error::Error;
@@ -149,14 +150,15 @@ impl State {
 
     /// Records from a response what later requests use: Alt-Svc, settings, failures.
     fn note_alternatives(&self, origin: &Origin, answer: &Answer) {
-        if origin.is_https() {
+        let headers = answer.response.headers();
+        if origin.is_https() && headers.contains_key(ALT_SVC) {
             let now = tokio::time::Instant::now();
-            lock(&self.alternatives).update(origin, answer.response.headers(), now);
+            lock(&self.alternatives).update(origin, headers, now);
         }
         let settings = answer
             .share
             .as_ref()
-            .and_then(ConnectionShare::peer_settings);
+            .and_then(ConnectionShare::take_peer_settings);
         if let Some(settings) = settings {
             self.remember_settings(origin, settings);
         }

@@ -1,5 +1,6 @@
 //! One request and its response over one connection, and the classification of failures.
 
+use std::borrow::Cow;
 use std::error::Error as _;
 use std::future::Future;
 use std::sync::Arc;
@@ -123,14 +124,20 @@ impl Outgoing<'_> {
         }
     }
 
-    /// The request in its HTTP/3 form.
+    /// The request in its HTTP/3 form, to be sent as early data.
     pub(super) fn http3_request(&self, alternative: Option<&HeaderValue>) -> Request<Body> {
-        let mut head = self.head.clone();
+        let mut head = self.http3_head(alternative).into_owned();
         head.version = Version::HTTP_3;
+        Request::from_parts(head, self.upload.lend_at_once())
+    }
+
+    /// The head as it is sent over HTTP/3, which ignores its version.
+    fn http3_head(&self, alternative: Option<&HeaderValue>) -> Cow<'_, request::Parts> {
+        let mut head = Cow::Borrowed(self.head);
         if let Some(used) = alternative {
-            head.headers.insert(ALT_USED, used.clone());
+            head.to_mut().headers.insert(ALT_USED, used.clone());
         }
-        Request::from_parts(head, self.upload.lend())
+        head
     }
 
     async fn send_http3(
@@ -147,8 +154,9 @@ impl Outgoing<'_> {
         let response = if let Some(response) = early {
             self.patiently(response).await?
         } else {
-            let request = self.http3_request(link.alternative.as_ref());
-            self.patiently(link.sender.send(request)).await?
+            let head = self.http3_head(link.alternative.as_ref());
+            let body = self.upload.lend_at_once();
+            self.patiently(link.sender.send_parts(&head, body)).await?
         };
         let response = response.map_err(|error| Failure::from(Error::from(error)))?;
         Ok(Answer {
@@ -242,16 +250,18 @@ impl Outgoing<'_> {
     /// Runs `work`, unless the server neither takes nor sends anything for too long.
     async fn patiently<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
         let mut work = std::pin::pin!(work);
-        let begun = Instant::now();
+        let mut deadline = Instant::now() + self.limit;
         loop {
-            let deadline = self.upload.last_taken().max(begun) + self.limit;
-            if deadline <= Instant::now() {
-                return Err(Error::Timeout(Phase::Head).into());
-            }
             tokio::select! {
                 biased;
                 done = &mut work => return Ok(done),
                 () = sleep_until(deadline) => {}
+            }
+            // Time counts from the last content that was taken.
+            let extended = self.upload.last_taken().map(|last| last + self.limit);
+            match extended {
+                Some(later) if later > Instant::now() => deadline = later,
+                _ => return Err(Error::Timeout(Phase::Head).into()),
             }
         }
     }

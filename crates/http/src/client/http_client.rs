@@ -119,11 +119,7 @@ impl HttpClient {
             chosen,
             sent,
         } = answered;
-        measurements.head_came();
-        measurements.note(|snapshot| {
-            snapshot.sent = Some(sent);
-            snapshot.rtt = answer.rtt;
-        });
+        measurements.head_came(sent, answer.rtt);
         let recorder = Recorder::new(measurements.clone(), answer.share, on_end);
         let (mut head, source) = answer.response.into_parts();
         head.extensions.insert(chosen);

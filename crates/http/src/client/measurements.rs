@@ -1,10 +1,10 @@
 //! Measurements of one request: times, bytes, round-trip time, loss.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use swiftwater_net::quic::Connection;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 #[cfg(doc)]
@@ -66,7 +66,20 @@ pub struct Snapshot {
 #[derive(Clone, Debug)]
 pub struct Measurements {
     begun: Instant,
-    now: Arc<watch::Sender<Snapshot>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    now: Mutex<Snapshot>,
+    /// The end was recorded.
+    ended: Notify,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Snapshot> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Default for Measurements {
@@ -80,29 +93,36 @@ impl Measurements {
     pub fn new() -> Self {
         Self {
             begun: Instant::now(),
-            now: Arc::new(watch::Sender::new(Snapshot::default())),
+            shared: Arc::default(),
         }
     }
 
     /// A snapshot of the measurements.
     pub fn snapshot(&self) -> Snapshot {
-        *self.now.borrow()
+        *self.shared.lock()
     }
 
     /// Waits for the end of the response. Pending forever if there is none.
     pub async fn ended(&self) -> Snapshot {
-        let mut changes = self.now.subscribe();
-        let ended = changes.wait_for(|snapshot| snapshot.end.is_some()).await;
-        // The sender is owned by `self`, so the channel is open.
-        ended.map_or_else(|_| self.snapshot(), |snapshot| *snapshot)
+        loop {
+            // The ticket comes before the look: an end in between counts.
+            let ended = self.shared.ended.notified();
+            let snapshot = self.snapshot();
+            if snapshot.end.is_some() {
+                return snapshot;
+            }
+            ended.await;
+        }
     }
 
     pub(super) fn note(&self, change: impl FnOnce(&mut Snapshot)) {
-        // Only the end is waited for.
-        self.now.send_if_modified(|snapshot| {
-            change(snapshot);
-            snapshot.end.is_some()
-        });
+        let mut snapshot = self.shared.lock();
+        change(&mut snapshot);
+        let ended = snapshot.end.is_some();
+        drop(snapshot);
+        if ended {
+            self.shared.ended.notify_waiters();
+        }
     }
 
     /// Records that the head of the request is sent, and returns when, counted from the start; `early` if it
@@ -118,9 +138,14 @@ impl Measurements {
         sent
     }
 
-    pub(super) fn head_came(&self) {
+    /// Records that the head of the response came, in answer to what was `sent` so long after the start.
+    pub(super) fn head_came(&self, sent: Duration, rtt: Option<Duration>) {
         let elapsed = self.begun.elapsed();
-        self.note(|snapshot| snapshot.first_byte = Some(elapsed));
+        self.note(|snapshot| {
+            snapshot.first_byte = Some(elapsed);
+            snapshot.sent = Some(sent);
+            snapshot.rtt = rtt;
+        });
     }
 }
 
@@ -206,10 +231,10 @@ pub(super) enum ConnectionShare {
 }
 
 impl ConnectionShare {
-    /// The server's settings, if they were received.
-    pub(super) fn peer_settings(&self) -> Option<h3::Settings> {
+    /// The server's settings, if they were received; once for each connection.
+    pub(super) fn take_peer_settings(&self) -> Option<h3::Settings> {
         match self {
-            Self::Quic(quic) => quic.sender.peer_settings(),
+            Self::Quic(quic) => quic.sender.take_peer_settings(),
             Self::Tcp(_) => None,
         }
     }

@@ -38,7 +38,7 @@ impl Origin {
         }
         Ok(Self {
             https,
-            host: host.to_ascii_lowercase().into(),
+            host: lower_case(host),
             port,
         })
     }
@@ -70,6 +70,15 @@ impl Origin {
         } else {
             format!("{}:{}", self.host, self.port)
         }
+    }
+}
+
+/// `host` in lower case, as it mostly is already.
+fn lower_case(host: &str) -> Arc<str> {
+    if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        host.to_ascii_lowercase().into()
+    } else {
+        host.into()
     }
 }
 

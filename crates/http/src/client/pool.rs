@@ -1,10 +1,10 @@
 //! Pool of open connections: per origin one of HTTP/3, one of HTTP/2, and some idle ones of
 //! HTTP/1.1.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
 use tokio::time::Instant;
 
 use super::origin::Origin;
@@ -51,7 +51,8 @@ struct Slot {
     http1: Vec<(TcpLink, Instant)>,
     /// The origin's server chose HTTP/1.1 on the last TCP connection.
     speaks_http1: bool,
-    used: Option<Instant>,
+    /// The count of uses of the pool when it was used last.
+    used: u64,
 }
 
 impl Slot {
@@ -69,7 +70,10 @@ impl Slot {
 
 #[derive(Default)]
 struct State {
-    slots: HashMap<Origin, Slot>,
+    /// At most [`ORIGINS`], so that chosen origins can't make it slow.
+    slots: FxHashMap<Origin, Slot>,
+    /// Uses of slots so far: their order, without a clock.
+    uses: u64,
     opened: u64,
     reused: u64,
 }
@@ -101,17 +105,20 @@ impl Pool {
 
     /// The HTTP/3 connection of `origin`, if it accepts requests.
     pub(super) fn http3(&self, origin: &Origin) -> Option<Http3Link> {
-        let mut state = self.lock();
+        let state = &mut *self.lock();
         let slot = state.slots.get_mut(origin)?;
         slot.http3.take_if(|link| link.sender.is_closed());
         let link = slot.http3.clone()?;
-        slot.used = Some(Instant::now());
+        state.uses += 1;
+        slot.used = state.uses;
         state.reused += 1;
         Some(link)
     }
 
     pub(super) fn has_http3(&self, origin: &Origin) -> bool {
-        self.http3_sender(origin).is_some()
+        let state = self.lock();
+        let link = state.slots.get(origin).and_then(|slot| slot.http3.as_ref());
+        link.is_some_and(|link| !link.sender.is_closed())
     }
 
     /// The same connection for inspection: it does not count as reuse.
@@ -124,14 +131,15 @@ impl Pool {
     /// A connection over TCP: that of HTTP/2, or the HTTP/1.1 connection that became idle last.
     pub(super) fn tcp(&self, origin: &Origin) -> Option<TcpLink> {
         let now = Instant::now();
-        let mut state = self.lock();
+        let state = &mut *self.lock();
         let slot = state.slots.get_mut(origin)?;
         slot.sweep(self.idle, now);
         let link = match &slot.http2 {
             Some(link) => link.share(),
             None => slot.http1.pop().map(|(link, _)| link),
         }?;
-        slot.used = Some(now);
+        state.uses += 1;
+        slot.used = state.uses;
         state.reused += 1;
         Some(link)
     }
@@ -212,8 +220,8 @@ impl Pool {
     }
 
     fn slot<'a>(&self, state: &'a mut State, origin: &Origin) -> &'a mut Slot {
-        let now = Instant::now();
         if !state.slots.contains_key(origin) && state.slots.len() >= ORIGINS {
+            let now = Instant::now();
             for slot in state.slots.values_mut() {
                 slot.sweep(self.idle, now);
             }
@@ -225,8 +233,9 @@ impl Pool {
                 }
             }
         }
+        state.uses += 1;
         let slot = state.slots.entry(origin.clone()).or_default();
-        slot.used = Some(now);
+        slot.used = state.uses;
         slot
     }
 }

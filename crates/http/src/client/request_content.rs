@@ -23,8 +23,8 @@ struct State {
     empty: bool,
     touched: bool,
     ended: bool,
-    /// When content was last read, or given to a connection.
-    last: Instant,
+    /// When content was last read.
+    last: Option<Instant>,
     /// Only the connection that got it last may read.
     lease: u64,
 }
@@ -42,7 +42,7 @@ impl RequestContent {
             empty,
             touched: false,
             ended: empty,
-            last: Instant::now(),
+            last: None,
             lease: 0,
         };
         Self {
@@ -58,7 +58,6 @@ impl RequestContent {
     pub(super) fn lend(&self) -> Body {
         let mut state = self.lock();
         state.lease += 1;
-        state.last = Instant::now();
         if state.empty {
             return Body::empty();
         }
@@ -66,6 +65,20 @@ impl RequestContent {
             upload: self.clone(),
             lease: state.lease,
         })
+    }
+
+    /// As [`RequestContent::lend`], for a connection that reads what is in memory before anything else: it gets that
+    /// itself, which counts as read.
+    pub(super) fn lend_at_once(&self) -> Body {
+        let mut state = self.lock();
+        if state.empty || !state.body.is_in_memory() {
+            drop(state);
+            return self.lend();
+        }
+        state.lease += 1;
+        state.touched = true;
+        state.ended = true;
+        std::mem::take(&mut state.body)
     }
 
     /// True if there is no content.
@@ -84,8 +97,8 @@ impl RequestContent {
         self.lock().ended
     }
 
-    /// When a connection last read some of it.
-    pub(super) fn last_taken(&self) -> Instant {
+    /// When a connection last read some of it; `None` if that was at once, or has not happened.
+    pub(super) fn last_taken(&self) -> Option<Instant> {
         self.lock().last
     }
 }
@@ -110,7 +123,7 @@ impl http_body::Body for Lent {
         }
         let frame = ready!(Pin::new(&mut state.body).poll_frame(cx));
         state.touched = true;
-        state.last = Instant::now();
+        state.last = Some(Instant::now());
         state.ended = !matches!(frame, Some(Ok(_))) || state.body.is_end_stream();
         Poll::Ready(frame)
     }

@@ -122,7 +122,7 @@ impl State {
             origin,
             way,
             proxy: self.proxies.of(origin).cloned(),
-            alternative: lock(&self.alternatives).get(origin, Instant::now()),
+            alternative: lock(&self.alternatives).get(origin, Instant::now),
         };
         if let Some(selected) = self.standing(&situation)? {
             return Ok(selected);

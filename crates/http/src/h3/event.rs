@@ -27,7 +27,10 @@ pub enum Event {
         head: Box<request::Parts>,
         /// It was received as early data and may be a replay (RFC 8470).
         early: bool,
-        /// True if it is known to have neither content nor trailers.
+        /// All of the content, if the message arrived as a whole with at most 4 KiB of it, and without trailers; else
+        /// empty.
+        content: Bytes,
+        /// True if there is nothing to read beyond `content`.
         end: bool,
     },
     /// A final response's head was received (client only).
@@ -36,7 +39,10 @@ pub enum Event {
         id: StreamId,
         /// Status and fields.
         head: Box<response::Parts>,
-        /// True if it is known to have neither content nor trailers.
+        /// All of the content, if the message arrived as a whole with at most 4 KiB of it, and without trailers; else
+        /// empty.
+        content: Bytes,
+        /// True if there is nothing to read beyond `content`.
         end: bool,
     },
     /// An informational response (1xx) was received; others follow (client only).

@@ -1,12 +1,12 @@
 //! The receiving half of a request stream: the permitted order of frames (RFC 9114, sections 4.1,
 //! 4.4 and 7.1), the length of content (section 4.1.2), and the state of a message.
 //!
-//! Reads bytes from the transport only on demand, so that the transport's flow control limits a
-//! peer whose content is not read. Field sections are returned in encoded form.
+//! Reads bytes from the transport only on demand, but for short content that comes with its head, so that
+//! the transport's flow control limits a peer whose content is not read. Field sections are returned in encoded form.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use swiftwater_quic::{Connection, ReadChunk};
+use swiftwater_quic::{Chunk, Connection, ReadChunk};
 use swiftwater_units::StreamId;
 
 use super::code::Code;
@@ -147,16 +147,49 @@ impl Receiving {
         }
     }
 
-    /// True if the stream is known to end here; only the end is read from the transport.
-    pub(crate) fn try_end(
+    /// Reads the message to its end if the rest of it has been received and is nothing, or one DATA frame with at
+    /// most `limit` bytes of content; returns that content. Otherwise nothing is read.
+    pub(crate) fn read_short(
         &mut self,
         quic: &mut Connection,
         id: StreamId,
-    ) -> Result<bool, BodyError> {
-        match quic.recv_stream(id).read_chunk()? {
-            ReadChunk::Data(_) | ReadChunk::Blocked => Ok(false),
-            ReadChunk::Finished => self.end().map(|_| true).map_err(BodyError::from),
+        limit: usize,
+    ) -> Result<Option<Bytes>, BodyError> {
+        let mut content = Bytes::new();
+        loop {
+            match quic.recv_stream(id).read_chunk()? {
+                ReadChunk::Blocked => return Ok(None),
+                ReadChunk::Finished => {
+                    self.end()?;
+                    return Ok(Some(content));
+                }
+                ReadChunk::Data(chunk) => {
+                    let Some(short) = self.short_content(&chunk, limit) else {
+                        return Ok(None);
+                    };
+                    self.received += short.len() as u64;
+                    content = short;
+                    let len = chunk.data().len();
+                    chunk.consume(len);
+                }
+            }
         }
+    }
+
+    /// The content of the DATA frame of which `chunk`, the rest of the stream, consists.
+    fn short_content(&self, chunk: &Chunk<'_>, limit: usize) -> Option<Bytes> {
+        if !chunk.is_last() {
+            return None;
+        }
+        let mut payload = chunk.data();
+        let mut parser = self.parser;
+        let Some(Token::Begin { frame_type, len }) = parser.next(&mut payload) else {
+            return None;
+        };
+        let is_whole = frame_type == FrameType::Data && len == payload.len() as u64;
+        // Content of another length than declared is an error, reported where it is read.
+        let is_declared = self.declared.is_none_or(|declared| declared == len);
+        (is_whole && is_declared && payload.len() <= limit).then(|| Bytes::copy_from_slice(payload))
     }
 
     /// Consumes bytes of `data` up to the next result.

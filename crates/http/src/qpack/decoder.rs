@@ -126,18 +126,17 @@ impl Decoder {
         )
         .map_err(QpackError::DecompressionFailed)?;
         let lines_at = reader.position();
-        let section = blocked::Section {
-            prefix,
-            lines: self.fits(block).then(|| block.slice(lines_at..)),
-        };
+        let fits = self.fits(block);
         if prefix.required > self.table.inserted() || self.held.contains(stream) {
+            let lines = fits.then(|| block.slice(lines_at..));
+            let section = blocked::Section { prefix, lines };
             self.held
                 .push(stream, section, self.config.max_blocked_streams)
                 .map_err(QpackError::DecompressionFailed)?;
             self.blocked += 1;
             return Ok(Decoded::Blocked);
         }
-        self.finish(stream, section)
+        self.finish(stream, prefix, fits.then_some((block, lines_at)))
     }
 
     /// Processes bytes of the peer's encoder stream, however fragmented.
@@ -156,7 +155,12 @@ impl Decoder {
     /// The next section that is no longer blocked: its stream, and its result.
     pub fn poll_unblocked(&mut self) -> Option<(u64, Result<Decoded, QpackError>)> {
         let (stream, section) = self.held.pop(self.table.inserted())?;
-        Some((stream, self.finish(stream, section)))
+        let decoded = self.finish(
+            stream,
+            section.prefix,
+            section.lines.as_ref().map(|lines| (lines, 0)),
+        );
+        Some((stream, decoded))
     }
 
     /// `stream` was reset by the peer, or we stopped reading it, before all of its sections were decoded
@@ -188,12 +192,18 @@ impl Decoder {
         block.len() as u64 <= self.config.max_field_section_size
     }
 
-    fn finish(&mut self, stream: u64, section: blocked::Section) -> Result<Decoded, QpackError> {
-        let required = section.prefix.required;
-        let decoded = match section.lines {
+    /// Decodes a section whose lines begin at a position of a block; `None` in place of these if it is too large.
+    fn finish(
+        &mut self,
+        stream: u64,
+        prefix: Prefix,
+        lines: Option<(&Bytes, usize)>,
+    ) -> Result<Decoded, QpackError> {
+        let required = prefix.required;
+        let decoded = match lines {
             None => Decoded::TooLarge(Excess::Size),
-            Some(lines) => section::Work::new(&self.table, section.prefix, &self.config)
-                .decode(&lines, &mut self.scratch)
+            Some((block, at)) => section::Work::new(&self.table, prefix, &self.config)
+                .decode(block, at, &mut self.scratch)
                 .map_err(QpackError::DecompressionFailed)?,
         };
         // A section that is too large counts as processed: its references end.

@@ -1,7 +1,5 @@
 //! The static table (RFC 9204, section 3.1 and appendix A).
 
-use std::cmp::Ordering;
-
 use bytes::Bytes;
 
 /// Name and value of each entry, by index.
@@ -143,6 +141,40 @@ const fn less(a: &str, b: &str) -> bool {
     false
 }
 
+/// The longest name, bytes.
+const LONGEST: usize = {
+    let last = BY_NAME[ENTRIES.len() - 1] as usize;
+    ENTRIES[last].0.len()
+};
+
+/// Where in [`BY_NAME`] the names of each length begin; one more for the end.
+const BY_LENGTH: [u8; LONGEST + 2] = {
+    let mut starts = [0; LONGEST + 2];
+    let mut length = 0;
+    let mut at = 0;
+    while length < starts.len() {
+        while at < ENTRIES.len() && ENTRIES[BY_NAME[at] as usize].0.len() < length {
+            at += 1;
+        }
+        starts[length] = at as u8;
+        length += 1;
+    }
+    starts
+};
+
+/// For each place in [`BY_NAME`], that of the next name.
+const NEXT_NAME: [u8; ENTRIES.len()] = {
+    let mut next = [ENTRIES.len() as u8; ENTRIES.len()];
+    let mut at = ENTRIES.len() - 1;
+    while at > 0 {
+        at -= 1;
+        let (this, other) = (BY_NAME[at] as usize, BY_NAME[at + 1] as usize);
+        let differs = less(ENTRIES[this].0, ENTRIES[other].0);
+        next[at] = if differs { at as u8 + 1 } else { next[at + 1] };
+    }
+    next
+};
+
 /// Result of a look-up in the static table.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Match {
@@ -154,26 +186,26 @@ pub(super) enum Match {
     None,
 }
 
-/// Finds a field.
+/// Finds a field: compares the name with the few of its length, then the value with those of the name.
 pub(super) fn find(name: &[u8], value: &[u8]) -> Match {
-    let order = |&index: &u8| ENTRIES[usize::from(index)].0.as_bytes();
-    let start = BY_NAME.partition_point(|index| {
-        let other = order(index);
-        other.len().cmp(&name.len()).then_with(|| other.cmp(name)) == Ordering::Less
-    });
-    let entries = BY_NAME[start..]
-        .iter()
-        .take_while(|index| order(index) == name);
-    let mut found = Match::None;
-    for &index in entries {
-        if ENTRIES[usize::from(index)].1.as_bytes() == value {
-            return Match::Full(u64::from(index));
-        }
-        if found == Match::None {
-            found = Match::Name(u64::from(index));
-        }
+    if name.len() > LONGEST {
+        return Match::None;
     }
-    found
+    let mut at = usize::from(BY_LENGTH[name.len()]);
+    let end = usize::from(BY_LENGTH[name.len() + 1]);
+    while at < end {
+        let first = BY_NAME[at];
+        let next = usize::from(NEXT_NAME[at]);
+        if ENTRIES[usize::from(first)].0.as_bytes() == name {
+            let same = BY_NAME[at..next].iter();
+            let mut full = same.filter(|&&index| ENTRIES[usize::from(index)].1.as_bytes() == value);
+            return full.next().map_or(Match::Name(u64::from(first)), |&index| {
+                Match::Full(u64::from(index))
+            });
+        }
+        at = next;
+    }
+    Match::None
 }
 
 /// Name and value of entry `index`, without allocation.

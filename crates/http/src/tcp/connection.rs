@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::activity::{Activity, Expiry};
 use super::adapter::Adapter;
+use super::after_others::AfterOthers;
 use super::last_words;
 use super::limits::TcpLimits;
 use super::metered::{Meter, Metered};
@@ -194,6 +195,24 @@ fn owned(chain: &[CertificateDer<'_>]) -> Arc<[CertificateDer<'static>]> {
 
 /// Requests and responses over an established stream.
 async fn exchange<I, S>(
+    stream: I,
+    record: &Record,
+    shared: &Shared<S>,
+) -> Result<(), ConnectionError>
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: WebService,
+{
+    let messages = exchange_messages(stream, record, shared);
+    if record.info.alpn.as_deref() == Some(ALPN_HTTP2) {
+        AfterOthers::new(messages).await
+    } else {
+        // One response at a time: there is nothing to send together.
+        messages.await
+    }
+}
+
+async fn exchange_messages<I, S>(
     stream: I,
     record: &Record,
     shared: &Shared<S>,

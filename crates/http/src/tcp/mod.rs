@@ -10,6 +10,7 @@
 
 mod activity;
 mod adapter;
+mod after_others;
 mod certificates;
 mod connection;
 mod exchange;

@@ -112,6 +112,7 @@ fn prepare(
     let Incoming {
         mut head,
         early,
+        content: whole,
         end,
         is_session,
         ..
@@ -125,10 +126,8 @@ fn prepare(
         head.extensions.insert(request);
         return (Request::from_parts(*head, Body::empty()), Some(asked));
     }
-    let content = (!end).then(|| {
-        let exchange = Some(Arc::clone(exchange));
-        RecvBody::new(exchange, &head.headers, Code::NO_ERROR)
-    });
+    let content =
+        (!end).then(|| RecvBody::new(Arc::clone(exchange), &head.headers, Code::NO_ERROR));
     if head.method == Method::CONNECT {
         let protocol = head.extensions.get::<ConnectProtocol>();
         let protocol = protocol.map(ConnectProtocol::as_str);
@@ -141,9 +140,10 @@ fn prepare(
         }
         return (Request::from_parts(*head, Body::empty()), None);
     }
-    let body = content.map_or_else(Body::empty, |content| {
-        Body::new(TimedBody::new(content, answering.pace))
-    });
+    let body = content.map_or_else(
+        || Body::full(whole),
+        |content| Body::new(TimedBody::new(content, answering.pace)),
+    );
     (Request::from_parts(*head, body), None)
 }
 

@@ -18,7 +18,9 @@ use crate::h3::{self, BodyError, Code};
 /// Unread content counts against flow control: the peer stops sending when the window is full.
 /// Dropping the body before its end sends STOP_SENDING.
 pub struct RecvBody {
-    /// `None` once it is over.
+    /// Content that came with the head.
+    first: Bytes,
+    /// Reads the rest; `None` once it is over.
     exchange: Option<Arc<Exchange>>,
     /// Remaining bytes announced by Content-Length.
     remaining: Option<u64>,
@@ -27,17 +29,24 @@ pub struct RecvBody {
 }
 
 impl RecvBody {
-    pub(super) fn new(
-        exchange: Option<Arc<Exchange>>,
-        headers: &HeaderMap,
-        unwanted: Code,
-    ) -> Self {
-        let length = headers.get(CONTENT_LENGTH).filter(|_| exchange.is_some());
-        let length = length.and_then(|value| value.to_str().ok()?.parse().ok());
+    /// Content to be read from `exchange`.
+    pub(super) fn new(exchange: Arc<Exchange>, headers: &HeaderMap, unwanted: Code) -> Self {
+        let length = headers.get(CONTENT_LENGTH);
         Self {
-            remaining: if exchange.is_some() { length } else { Some(0) },
-            exchange,
+            first: Bytes::new(),
+            exchange: Some(exchange),
+            remaining: length.and_then(|value| value.to_str().ok()?.parse().ok()),
             unwanted,
+        }
+    }
+
+    /// Content that was received as a whole.
+    pub(super) fn whole(content: Bytes) -> Self {
+        Self {
+            remaining: Some(content.len() as u64),
+            first: content,
+            exchange: None,
+            unwanted: Code::NO_ERROR,
         }
     }
 }
@@ -50,6 +59,11 @@ impl Body for RecvBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if !self.first.is_empty() {
+            self.remaining = Some(0);
+            let content = std::mem::take(&mut self.first);
+            return Poll::Ready(Some(Ok(Frame::data(content))));
+        }
         let Some(exchange) = &self.exchange else {
             return Poll::Ready(None);
         };
@@ -75,7 +89,7 @@ impl Body for RecvBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.exchange.is_none()
+        self.exchange.is_none() && self.first.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {

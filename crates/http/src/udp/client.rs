@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, request};
 use http_body::Body as _;
 use swiftwater_net::Connection;
 use swiftwater_net::quic::{self, ConnectionError, ConnectionStats};
@@ -73,14 +73,22 @@ impl SendRequest {
         B::Error: Into<BoxError>,
     {
         let (head, body) = request.into_parts();
-        let mut body = Body::new(body);
+        self.send_parts(&head, Body::new(body)).await
+    }
+
+    /// As [`SendRequest::send`], without a copy of the head where the caller keeps it.
+    pub(crate) async fn send_parts(
+        &self,
+        head: &request::Parts,
+        mut body: Body,
+    ) -> Result<Response<RecvBody>, ClientError> {
         let mut beginning = Beginning::default();
         let mut end = body.is_end_stream();
         if !end {
             beginning = Beginning::of(Pin::new(&mut body)).await;
             end = beginning.is_sent();
         }
-        let begun = self.begin_with(&head, end, |quic, state, id| {
+        let begun = self.begin_with(head, end, |quic, state, id| {
             if !beginning.data.is_empty() {
                 // A failure is reported again by what follows.
                 let taken = state.engine.write_data(quic, id, &mut beginning.data);
@@ -105,8 +113,11 @@ impl SendRequest {
         cancelled.disarm();
         match outcome {
             Outcome::Answer(answer) => {
-                let rest = (!answer.end).then_some(exchange);
-                let body = RecvBody::new(rest, &answer.head.headers, Code::REQUEST_CANCELLED);
+                let body = if answer.end {
+                    RecvBody::whole(answer.content)
+                } else {
+                    RecvBody::new(exchange, &answer.head.headers, Code::REQUEST_CANCELLED)
+                };
                 Ok(Response::from_parts(*answer.head, body))
             }
             Outcome::Broken(broken) if broken.unprocessed => {
@@ -120,7 +131,7 @@ impl SendRequest {
     /// Sends a request's head; `begun` is called before an event of the request can come.
     pub(super) async fn begin_with(
         &self,
-        head: &http::request::Parts,
+        head: &request::Parts,
         end: bool,
         mut begun: impl FnMut(&mut quic::Connection, &mut State, StreamId),
     ) -> Result<StreamId, RequestError> {
@@ -158,6 +169,18 @@ impl SendRequest {
     pub fn peer_settings(&self) -> Option<h3::Settings> {
         self.http3
             .state(|state| state.engine.peer_settings().copied())
+    }
+
+    /// The server's settings, once: to be asked for after each response.
+    pub(crate) fn take_peer_settings(&self) -> Option<h3::Settings> {
+        self.http3.state(|state| {
+            if state.settings_taken {
+                return None;
+            }
+            let settings = state.engine.peer_settings().copied();
+            state.settings_taken = settings.is_some();
+            settings
+        })
     }
 
     /// Counters and measurements of the QUIC connection.

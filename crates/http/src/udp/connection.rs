@@ -15,7 +15,10 @@ use crate::h3::{self, Code};
 /// The QUIC connection and the engine on it. Clones share the connection, which is closed with the
 /// last clone.
 #[derive(Clone)]
-pub(super) struct Http3 {
+pub(super) struct Http3(Arc<Handles>);
+
+/// One of them for all clones: a request makes several.
+struct Handles {
     connection: Connection,
     hosted: Arc<Hosted>,
 }
@@ -29,11 +32,11 @@ impl Http3 {
     ) -> Self {
         let hosted = Arc::new(Hosted::new(engine, limits));
         connection.host(Arc::clone(&hosted) as _);
-        Self { connection, hosted }
+        Self(Arc::new(Handles { connection, hosted }))
     }
 
     pub(super) fn quic(&self) -> &Connection {
-        &self.connection
+        &self.0.connection
     }
 
     /// Runs `act` on the engine and its connection, and wakes the tasks concerned.
@@ -50,8 +53,8 @@ impl Http3 {
         act: impl FnOnce(Instant, &mut quic::Connection, &mut State, &mut Vec<Waker>) -> R,
     ) -> R {
         let mut wakers: Vec<Waker> = Vec::new();
-        let result = self.connection.with_core(|now, quic| {
-            let mut state = self.hosted.lock();
+        let result = self.0.connection.with_core(|now, quic| {
+            let mut state = self.0.hosted.lock();
             let result = act(now, quic, &mut state, &mut wakers);
             state.take_events(quic, &mut wakers);
             result
@@ -65,14 +68,14 @@ impl Http3 {
     /// Accesses the state shared by tasks. Unlike [`with`](Self::with) it doesn't wake the connection's
     /// worker.
     pub(super) fn state<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {
-        look(&mut self.hosted.lock())
+        look(&mut self.0.hosted.lock())
     }
 
     /// Waits for requests and moves all there are to `arrived`, which is empty; false at the connection's end
     /// (server only).
     pub(super) async fn accept(&self, arrived: &mut VecDeque<Incoming>) -> bool {
         std::future::poll_fn(|cx| {
-            let mut state = self.hosted.lock();
+            let mut state = self.0.hosted.lock();
             if !state.incoming.is_empty() {
                 std::mem::swap(&mut state.incoming, arrived);
                 return Poll::Ready(true);
@@ -88,7 +91,7 @@ impl Http3 {
 
     /// Ready once the peer's settings were received, or never will be.
     pub(super) fn poll_settings(&self, cx: &Context<'_>) -> Poll<Result<(), ConnectionError>> {
-        let mut state = self.hosted.lock();
+        let mut state = self.0.hosted.lock();
         if let Some(end) = &state.ended {
             return Poll::Ready(Err(end.reason.clone()));
         }
@@ -101,7 +104,7 @@ impl Http3 {
 
     /// Why the connection ended; `None` while it hasn't.
     pub(super) fn end(&self) -> Option<End> {
-        self.hosted.lock().ended.clone()
+        self.0.hosted.lock().ended.clone()
     }
 
     /// Lets requests in progress complete, accepts no others, then closes.

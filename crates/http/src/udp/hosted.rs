@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
+use bytes::Bytes;
 use http::{request, response};
 use rustc_hash::FxHashMap;
 use swiftwater_net::Application;
@@ -19,7 +20,9 @@ pub(super) struct Incoming {
     pub(super) id: StreamId,
     pub(super) head: Box<request::Parts>,
     pub(super) early: bool,
-    /// It has no content.
+    /// The content that came with the head.
+    pub(super) content: Bytes,
+    /// It has no other content.
     pub(super) end: bool,
     /// It requests a WebTransport session.
     pub(super) is_session: bool,
@@ -28,6 +31,9 @@ pub(super) struct Incoming {
 /// A response whose head was received.
 pub(super) struct Answer {
     pub(super) head: Box<response::Parts>,
+    /// The content that came with the head.
+    pub(super) content: Bytes,
+    /// It has no other content.
     pub(super) end: bool,
 }
 
@@ -70,6 +76,8 @@ pub(super) struct State {
     pub(super) ended: Option<End>,
     /// The peer accepts no more requests.
     pub(super) going_away: bool,
+    /// The application has taken the peer's settings.
+    pub(super) settings_taken: bool,
     /// WebTransport sessions.
     pub(super) sessions: Table,
     /// HTTP datagrams of other requests.
@@ -142,6 +150,7 @@ impl State {
                 id,
                 head,
                 early,
+                content,
                 end,
             } => {
                 self.held.insert(id, Held::default());
@@ -155,13 +164,19 @@ impl State {
                     id,
                     head,
                     early,
+                    content,
                     end,
                     is_session,
                 });
                 wakers.extend(self.acceptor.take());
             }
-            Event::Response { id, head, end } => self.with_held(id, |held| {
-                held.answer = Some(Answer { head, end });
+            Event::Response {
+                id,
+                head,
+                content,
+                end,
+            } => self.with_held(id, |held| {
+                held.answer = Some(Answer { head, content, end });
                 wakers.extend(held.watcher.take());
             }),
             Event::Readable { id } => {
@@ -220,6 +235,7 @@ impl Hosted {
                 openers: Vec::new(),
                 ended: None,
                 going_away: false,
+                settings_taken: false,
                 sessions: Table::new(limits),
                 flows: DatagramFlows::default(),
             }),

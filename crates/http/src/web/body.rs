@@ -59,6 +59,11 @@ impl Body {
         Self(Content::Whole(None))
     }
 
+    /// True if the content is in memory, or there is none.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(self.0, Content::Whole(_))
+    }
+
     /// A body that is already in memory.
     pub fn full(content: impl Into<Bytes>) -> Self {
         let content = content.into();

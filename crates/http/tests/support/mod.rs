@@ -193,15 +193,24 @@ impl Side3 {
                 id,
                 head,
                 early,
+                content,
                 end,
             } => {
                 let message = self.messages.entry(id).or_default();
                 message.request = Some(*head);
                 message.early = early;
+                message.body.extend_from_slice(&content);
                 self.note_head(pair, id, end);
             }
-            Event::Response { id, head, end } => {
-                self.messages.entry(id).or_default().response = Some(*head);
+            Event::Response {
+                id,
+                head,
+                content,
+                end,
+            } => {
+                let message = self.messages.entry(id).or_default();
+                message.response = Some(*head);
+                message.body.extend_from_slice(&content);
                 self.note_head(pair, id, end);
             }
             Event::Informational { id, head } => {

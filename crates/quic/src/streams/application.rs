@@ -57,6 +57,14 @@ impl Chunk<'_> {
             .map_or(&[], |recv| recv.peek())
     }
 
+    /// True if the stream is known to end after these bytes, and was not reset.
+    pub fn is_last(&self) -> bool {
+        let stream = self.streams.slab.get(self.key);
+        stream
+            .and_then(|stream| stream.recv.as_ref())
+            .is_some_and(|recv| recv.ends_after(recv.peek().len()))
+    }
+
     /// Takes the first `n` bytes; more than there are count as all.
     pub fn consume(self, n: usize) {
         let taken = self

@@ -94,6 +94,11 @@ impl RecvHalf {
         self.final_size == Some(self.assembler.offset())
     }
 
+    /// True if the stream ends, by no reset, `n` bytes behind what was read.
+    pub(super) fn ends_after(&self, n: usize) -> bool {
+        self.reset.is_none() && self.final_size == Some(self.assembler.offset() + n as u64)
+    }
+
     /// Checks a STREAM or `RESET_STREAM` frame that ends at `end`, which is the final size if
     /// `last`, without changing anything; returns by how much the highest offset would grow.
     pub(super) fn check(&self, end: u64, last: bool) -> Result<u64, TransportError> {

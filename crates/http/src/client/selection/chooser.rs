@@ -243,7 +243,7 @@ impl Selection {
             || self.main.assume_http3
             || core.http3.contains(origin)
             || lock(&self.main.alternatives)
-                .get(origin, tokio_now)
+                .get(origin, || tokio_now)
                 .is_some();
         let mut quic = self.may_use_quic(origin) && hinted;
         if quic && !is_connected && self.main.is_broken(origin) {

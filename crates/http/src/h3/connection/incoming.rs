@@ -1,6 +1,7 @@
 //! Reception of request streams: reports heads as events and treats malformed ones (RFC 9114,
 //! sections 4.1 and 4.1.2).
 
+use bytes::Bytes;
 use http::{Response, StatusCode};
 use swiftwater_quic as quic;
 use swiftwater_units::{Dir, Instant, StreamId};
@@ -17,6 +18,11 @@ use crate::h3::fields::{
 };
 use crate::h3::receiving::{Progress, Pulled, Receives};
 use crate::qpack::{Decoded, Field};
+
+/// Most content, bytes, that is reported with the head of its message if it arrived together with it, up to the end.
+/// It takes memory outside the transport's windows: this much for each request that the limit of streams permits, less
+/// than the head may take.
+const SHORT_CONTENT: usize = 4096;
 
 impl Connection {
     pub(super) fn accept_requests(&mut self, now: Instant, quic: &mut quic::Connection) {
@@ -173,7 +179,7 @@ impl Connection {
         let declared = declared.filter(|_| !request.is_connect);
         request.receiving.begin_content(declared);
         self.requests.head_came(id);
-        let end = self.try_end(quic, id)?;
+        let content = self.read_short(quic, id)?;
         if is_session && !self.admit_session() {
             self.reports.stats.requests_rejected += 1;
             let reason = "too many sessions";
@@ -191,7 +197,8 @@ impl Connection {
             id,
             head: Box::new(head),
             early,
-            end,
+            end: content.is_some(),
+            content: content.unwrap_or_default(),
         });
         for payload in self.early_datagrams.take(id) {
             self.report(Event::Datagram { id, payload });
@@ -222,17 +229,32 @@ impl Connection {
         }
         request.receiving.is_tunnel = request.is_connect && head.status.is_success();
         request.receiving.begin_content(declared);
-        let end = self.try_end(quic, id)?;
+        let content = self.read_short(quic, id)?;
         self.reports.stats.responses += 1;
-        self.report(Event::Response { id, head, end });
+        self.report(Event::Response {
+            id,
+            head,
+            end: content.is_some(),
+            content: content.unwrap_or_default(),
+        });
         Ok(())
     }
 
-    fn try_end(&mut self, quic: &mut quic::Connection, id: StreamId) -> Result<bool, BodyError> {
-        match self.requests.get_mut(id) {
-            Some(request) => request.receiving.try_end(quic, id),
-            None => Ok(false),
-        }
+    /// The content of a message whose head was just read, if the message is complete and short.
+    fn read_short(
+        &mut self,
+        quic: &mut quic::Connection,
+        id: StreamId,
+    ) -> Result<Option<Bytes>, BodyError> {
+        let Some(request) = self.requests.get_mut(id) else {
+            return Ok(None);
+        };
+        // What a CONNECT carries is not content.
+        let limit = if request.is_connect { 0 } else { SHORT_CONTENT };
+        let content = request.receiving.read_short(quic, id, limit)?;
+        let length = content.as_ref().map_or(0, Bytes::len);
+        self.reports.stats.content_received += length as u64;
+        Ok(content)
     }
 
     /// Trailers were decoded, or are blocked.

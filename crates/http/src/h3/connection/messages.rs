@@ -204,8 +204,8 @@ impl Connection {
         self.wrap_up(now, quic);
     }
 
-    /// The next part of the peer's message. Content is read from the transport only here, so flow
-    /// control limits a peer whose message is not read. For the same reason a reset is reported only
+    /// The next part of the peer's message. Content that is not reported with the head is read from the
+    /// transport only here, so flow control limits a peer whose message is not read. For the same reason a reset is reported only
     /// once the data before it were read; a peer that cancels the whole request also stops this end's
     /// message, which is reported at once.
     pub fn read_body(

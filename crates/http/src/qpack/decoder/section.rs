@@ -33,21 +33,22 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The fields of `lines`, or the limit that they exceed.
+    /// The fields of the lines from position `at` of `block` on, or the limit that they exceed.
     pub(super) fn decode(
         mut self,
-        lines: &Bytes,
+        block: &Bytes,
+        at: usize,
         scratch: &mut Vec<u8>,
     ) -> Result<Decoded, QpackFault> {
-        // Most messages have fewer.
-        let mut fields = Vec::with_capacity(16);
-        let mut reader = Reader::new(lines);
+        // Most messages have fewer. Many allocators serve less than 1 KiB quickest.
+        let mut fields = Vec::with_capacity(12);
+        let mut reader = Reader::new(&block[at..]);
         while !reader.is_empty() {
             if fields.len() == self.config.max_fields {
                 return Ok(Decoded::TooLarge(Excess::Count));
             }
             let line = Line::read(&mut reader).map_err(ReadError::at_end)?;
-            let field = self.field(line, lines, scratch)?;
+            let field = self.field(line, block, scratch)?;
             self.size += field.size();
             if self.size > self.config.max_field_section_size {
                 return Ok(Decoded::TooLarge(Excess::Size));
@@ -60,7 +61,7 @@ impl<'a> Work<'a> {
     fn field(
         &mut self,
         line: Line<'_>,
-        lines: &Bytes,
+        block: &Bytes,
         scratch: &mut Vec<u8>,
     ) -> Result<Field, QpackFault> {
         let (name, value, sensitive) = match line {
@@ -74,15 +75,15 @@ impl<'a> Work<'a> {
                 sensitive,
             } => {
                 let name = self.entry(name)?.0;
-                (name, self.string(value, lines, scratch)?, sensitive)
+                (name, self.string(value, block, scratch)?, sensitive)
             }
             Line::Literal {
                 name,
                 value,
                 sensitive,
             } => {
-                let name = self.string(name, lines, scratch)?;
-                (name, self.string(value, lines, scratch)?, sensitive)
+                let name = self.string(name, block, scratch)?;
+                (name, self.string(value, block, scratch)?, sensitive)
             }
         };
         Ok(Field {
@@ -111,17 +112,17 @@ impl<'a> Work<'a> {
     fn string(
         &mut self,
         literal: Literal<'_>,
-        lines: &Bytes,
+        block: &Bytes,
         scratch: &mut Vec<u8>,
     ) -> Result<Bytes, QpackFault> {
         if !literal.huffman {
-            return Ok(lines.slice_ref(literal.bytes));
+            return Ok(block.slice_ref(literal.bytes));
         }
         scratch.clear();
         literal.decode_into(scratch)?;
         if self.text.capacity() < scratch.len() {
             // Usually the only growth: Huffman coding saves less than half.
-            self.text.reserve(scratch.len().max(lines.len() * 8 / 5));
+            self.text.reserve(scratch.len().max(block.len() * 8 / 5));
         }
         self.text.extend_from_slice(scratch);
         Ok(self.text.split().freeze())

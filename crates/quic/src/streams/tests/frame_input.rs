@@ -61,6 +61,22 @@ fn a_stream_without_data_just_ends() {
 }
 
 #[test]
+fn a_chunk_is_the_last_if_the_end_is_known_and_all_before_it_is_there() {
+    let is_last = |streams: &mut Streams| match streams.read_chunk(ID).unwrap() {
+        ReadChunk::Data(chunk) => chunk.is_last(),
+        ReadChunk::Blocked | ReadChunk::Finished => panic!("there are data"),
+    };
+    let mut streams = accepted();
+    deliver(&mut streams, ID, 0, 100, false).unwrap();
+    assert!(!is_last(&mut streams));
+    // The end is known, but not all that comes before.
+    deliver(&mut streams, ID, 150, 50, true).unwrap();
+    assert!(!is_last(&mut streams));
+    deliver(&mut streams, ID, 100, 50, false).unwrap();
+    assert!(is_last(&mut streams));
+}
+
+#[test]
 fn chunks_are_read_in_place() {
     let mut streams = accepted();
     deliver(&mut streams, ID, 0, 100, true).unwrap();
@@ -69,6 +85,7 @@ fn chunks_are_read_in_place() {
         match streams.read_chunk(ID).unwrap() {
             ReadChunk::Data(chunk) => {
                 assert_eq!(chunk.data(), bytes_at(offset, 100 - offset as usize));
+                assert!(chunk.is_last());
                 chunk.consume(30);
                 offset = (offset + 30).min(100);
             }
