@@ -97,6 +97,7 @@ pub use frame_counts::FrameCounts;
 pub use observe::{DatagramFate, EarlyDataOutcome, EcnState};
 pub use path::MtuState;
 pub use ranges::RangeSet;
+pub use space::Arrivals;
 pub use stats::{ConnectionStats, PathStats};
 pub use streams::{
     Chunk, Expiry, Priority, RangeHints, ReadChunk, ReadOutcome, RecvStream, RepairStats,

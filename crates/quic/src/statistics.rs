@@ -116,6 +116,7 @@ pub(crate) fn path_stats(path: &PathState) -> PathStats {
         sent_bytes: totals.sent,
         sent_packets: totals.sent_packets,
         received_bytes: path.received_bytes,
+        arrivals: path.space.received.arrivals(),
         retransmitted: totals.retransmitted,
         copies: totals.copies,
         delivered: totals.delivered,

@@ -12,6 +12,7 @@ use crate::observe::EarlyDataOutcome;
 use crate::observe::EcnState;
 use crate::path::MtuState;
 use crate::policy::ReinjectorReport;
+use crate::space::Arrivals;
 use crate::streams::RepairStats;
 use crate::transmit::LocalAddress;
 
@@ -202,6 +203,8 @@ pub struct PathStats {
     pub sent_packets: PacketCount,
     /// Bytes received in authenticated packets, packet headers included.
     pub received_bytes: ByteCount,
+    /// Packets of the peer that should have come, and those that have not: the receiver's estimate of the loss.
+    pub arrivals: Arrivals,
     /// Stream bytes sent again on this path after a loss, and re-injected copies.
     pub retransmitted: ByteCount,
     /// Of `retransmitted`, re-injected copies of what was still in flight.

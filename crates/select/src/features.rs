@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
 pub enum Feature {
-    /// Retransmitted bytes / sent bytes in the window, 0 to 1.
+    /// Sent again / sent in the window, by the server as far as is known, 0 to 1.
     RetranRate = 0,
     /// Mean time to first byte in the window, ms.
     TtfbAvg = 1,

@@ -50,13 +50,35 @@ impl RequestId {
     }
 }
 
-/// Bytes that a sender sent and sent again.
+/// What a sender sent and sent again, in bytes or in packets: only the share of the second in the first is used.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Traffic {
-    /// Bytes sent, with the ones sent again.
+    /// Sent, with what was sent again.
     pub sent: u64,
-    /// Bytes sent again.
+    /// Sent again.
     pub retransmitted: u64,
+}
+
+impl Traffic {
+    /// What the receiver can tell of a TCP sender: `bytes` came in `segments` with data, of which `out_of_order` came
+    /// ahead of a gap. Each of these stands for a retransmission of the mean size. That is too many where several segments come
+    /// between a loss and its repair, and where the network reorders; a loss behind which nothing comes is not seen.
+    pub fn of_segments(bytes: u64, segments: u64, out_of_order: u64) -> Self {
+        let share = out_of_order as f64 / segments.max(1) as f64;
+        Self {
+            sent: bytes,
+            retransmitted: (bytes as f64 * share.min(1.0)).round() as u64,
+        }
+    }
+
+    /// What the receiver can tell of a QUIC sender, in packets: of those `expected` by their numbers, `missing` did not
+    /// come. Each of them stands for a retransmission.
+    pub fn of_packets(expected: u64, missing: u64) -> Self {
+        Self {
+            sent: expected,
+            retransmitted: missing.min(expected),
+        }
+    }
 }
 
 /// Measurements of a request whose response is complete. Times count from the sending of the request on
@@ -72,8 +94,8 @@ pub struct Measured {
     pub bytes: u64,
     /// Round-trip time of the connection now; `None` if it was not measured.
     pub rtt: Option<Duration>,
-    /// Bytes sent and sent again during the request, on the side where it is known: the server's count if
-    /// it exports one, else an estimate of the receiver, else the client's own. `None` if unknown.
+    /// What was sent and sent again during the request, by the server: its own count if it exports one, else an estimate
+    /// of the receiver ([`Traffic::of_segments`], [`Traffic::of_packets`]). `None` if unknown.
     pub traffic: Option<Traffic>,
 }
 

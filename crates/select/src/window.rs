@@ -113,7 +113,7 @@ impl Window {
         mean(self.samples.iter().map(|sample| sample.rtt))
     }
 
-    /// Retransmitted bytes / sent bytes, 0 to 1; `None` if nothing is known to have been sent.
+    /// Sent again / sent, 0 to 1; `None` if nothing is known to have been sent.
     pub fn retransmission_rate(&self) -> Option<f32> {
         let known = |sample: &&Sample| sample.sent > 0.0 && sample.retransmitted >= 0.0;
         let (mut sent, mut again) = (0.0, 0.0);

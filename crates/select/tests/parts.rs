@@ -125,6 +125,32 @@ fn features_follow_their_definitions() {
 }
 
 #[test]
+fn receivers_estimate_what_was_sent_again() {
+    let pair = |traffic: Traffic| (traffic.sent, traffic.retransmitted);
+    assert_eq!(
+        pair(Traffic::of_segments(100_000, 100, 3)),
+        (100_000, 3_000)
+    );
+    // Counts of requests at the same time, and of a request without an answer.
+    assert_eq!(pair(Traffic::of_segments(1_000, 2, 5)), (1_000, 1_000));
+    assert_eq!(pair(Traffic::of_segments(0, 0, 0)), (0, 0));
+    assert_eq!(pair(Traffic::of_packets(200, 7)), (200, 7));
+    assert_eq!(pair(Traffic::of_packets(2, 7)), (2, 2));
+    let rate = |all: &[Traffic]| {
+        let mut window = Window::default();
+        for traffic in all {
+            let mut sample = measured(50, 100, 1000);
+            sample.traffic = Some(*traffic);
+            window.push(Sample::new(Instant::ZERO, &sample), &Parameters::default());
+        }
+        window.retransmission_rate()
+    };
+    assert_eq!(rate(&[Traffic::of_packets(0, 0)]), None);
+    let three = [(30, 1), (0, 0), (10, 1)].map(|(all, lost)| Traffic::of_packets(all, lost));
+    assert_eq!(rate(&three), Some(0.05));
+}
+
+#[test]
 fn what_was_not_measured_is_missing() {
     let mut nothing = measured(100, 100, 5000);
     (nothing.rtt, nothing.traffic) = (None, None);

@@ -109,6 +109,11 @@ impl HostContext<'_> {
         self.core.tcp.get_mut(handle)
     }
 
+    /// A TCP connection, to read; `None` if it no longer exists.
+    pub fn view_tcp(&self, handle: TcpHandle) -> Option<&tcp::Connection> {
+        self.core.tcp.get(handle)
+    }
+
     /// A connection, to read and change; `None` if it no longer exists. Resulting packets are sent
     /// at the same point of time.
     pub fn connection(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {

@@ -7,6 +7,7 @@ mod support;
 
 mod ack_frequency;
 mod applications;
+mod arrivals;
 mod autorec;
 mod bbr;
 mod buffered_packets;

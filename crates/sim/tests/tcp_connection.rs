@@ -477,3 +477,19 @@ fn a_handshake_with_two_repetitions_starts_with_a_window_of_one() {
     let took = finish(exchange);
     assert_eq!(took, ms(2000) + RTT + 4 * RTT);
 }
+
+#[test]
+fn the_receiver_counts_segments_that_come_ahead_of_a_gap() {
+    let mut world = World::with_delay_only();
+    world.drop_data(&[5]);
+    world.run(10 * MSS, 2000);
+    let exchange: &TcpExchange = world.network.application(world.client).unwrap();
+    let handle = exchange.handle().unwrap();
+    let connection = world.network.tcp(world.client, handle).unwrap();
+    let received = connection.received();
+    // The last four of the initial window, and then the repetition.
+    assert_eq!((received.data_segments, received.out_of_order), (10, 4));
+    assert!((10 * MSS..=10 * MSS + 1).contains(&received.bytes));
+    let rtt = connection.smoothed_rtt().unwrap();
+    assert!((RTT..RTT + ms(45)).contains(&rtt), "{rtt:?}");
+}

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use swiftwater_net::quic::Connection;
+use swiftwater_net::quic::{Arrivals, Connection};
+use swiftwater_select::Traffic;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -51,6 +52,10 @@ pub struct Snapshot {
     /// Share of retransmitted bytes among the stream bytes that this end sent on the connection during
     /// the request, 0 to 1. `None` with TCP, and if nothing was sent.
     pub retransmitted: Option<f64>,
+    /// Share of packets that did not come among those that the server's packet numbers tell of ([`Arrivals`]) during the
+    /// request, 0 to 1: the receiver's estimate of the downlink's loss. `None` with TCP, and if no more than
+    /// three packets came.
+    pub missing: Option<f64>,
     /// Share of segments that came ahead of a gap among the segments with data that the TCP connection
     /// received during the request, 0 to 1: the receiver's estimate of the downlink's loss. It is too high where
     /// several segments came between a loss and its repair, as each of them counts, and where the network
@@ -149,16 +154,9 @@ impl Measurements {
     }
 }
 
-/// Bytes that were sent on a connection during a request: over QUIC the stream bytes of this end, over TCP an
-/// estimate of the server's.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SentBytes {
-    pub(super) sent: u64,
-    pub(super) retransmitted: u64,
-}
-
-/// Called once with the final measurements of a request.
-pub(super) type OnEnd = Box<dyn FnOnce(Snapshot, Option<SentBytes>) + Send + Sync>;
+/// Called once with the final measurements of a request, and an estimate of what the server sent on its connection
+/// during the request.
+pub(super) type OnEnd = Box<dyn FnOnce(Snapshot, Option<Traffic>) + Send + Sync>;
 
 /// Body wrapper that updates [`Measurements`] as content is read.
 pub(super) struct Recorder {
@@ -203,18 +201,13 @@ impl Recorder {
             snapshot.received = received;
             snapshot.rtt = measured.rtt.or(snapshot.rtt);
             snapshot.retransmitted = measured.retransmitted;
+            snapshot.missing = measured.missing;
             snapshot.out_of_order = measured.out_of_order;
             snapshot.end = Some(end);
         });
         if let Some(on_end) = self.on_end.take() {
-            on_end(self.measurements.snapshot(), measured.bytes);
+            on_end(self.measurements.snapshot(), measured.traffic);
         }
-    }
-}
-
-impl SentBytes {
-    fn share(self) -> Option<f64> {
-        (self.sent > 0).then(|| self.retransmitted as f64 / self.sent as f64)
     }
 }
 
@@ -241,83 +234,86 @@ impl ConnectionShare {
 
     fn measure(&self) -> ConnectionMeasurements {
         match self {
-            Self::Quic(quic) => {
-                let (rtt, bytes) = quic.measure();
-                ConnectionMeasurements {
-                    rtt,
-                    retransmitted: bytes.share(),
-                    out_of_order: None,
-                    bytes: Some(bytes),
-                }
-            }
+            Self::Quic(quic) => quic.measure(),
             Self::Tcp(tcp) => tcp
                 .measure()
                 .map(|tcp| ConnectionMeasurements {
                     rtt: tcp.smoothed_rtt,
-                    retransmitted: None,
                     out_of_order: tcp.out_of_order_share(),
-                    // A segment ahead of a gap stands for a retransmission.
-                    bytes: Some(SentBytes {
-                        sent: tcp.bytes,
-                        retransmitted: tcp.out_of_order_bytes(),
-                    }),
+                    traffic: Some(tcp.traffic()),
+                    ..ConnectionMeasurements::default()
                 })
                 .unwrap_or_default(),
         }
     }
 }
 
-/// Measurements of a connection, of the time of a request; those of [`Snapshot`] and the bytes.
+/// Measurements of a connection, of the time of a request; those of [`Snapshot`], and what the server sent.
 #[derive(Default)]
 struct ConnectionMeasurements {
     rtt: Option<Duration>,
     retransmitted: Option<f64>,
+    missing: Option<f64>,
     out_of_order: Option<f64>,
-    bytes: Option<SentBytes>,
+    traffic: Option<Traffic>,
 }
 
 /// Counters of a QUIC connection at the start of a request.
 pub(super) struct QuicShare {
     sender: SendRequest,
+    before: QuicCounters,
+}
+
+/// Stream bytes that this end sent and sent again, and packets of the server.
+#[derive(Clone, Copy, Default)]
+struct QuicCounters {
     sent: u64,
     again: u64,
+    arrivals: Arrivals,
+}
+
+impl QuicCounters {
+    fn of(quic: &Connection) -> Self {
+        let (sent, again) = quic.stream_bytes_sent();
+        Self {
+            sent: sent.get(),
+            again: again.get(),
+            arrivals: quic.arrivals(),
+        }
+    }
 }
 
 impl QuicShare {
     pub(super) fn begin(sender: &SendRequest) -> Self {
-        let (sent, again) = counters(sender);
-        Self {
-            sender: sender.clone(),
-            sent,
-            again,
-        }
+        let before = sender.connection().inspect(QuicCounters::of);
+        let sender = sender.clone();
+        Self { sender, before }
     }
 
     /// Counts from the start of the connection.
     pub(super) fn of_all(sender: &SendRequest) -> Self {
-        Self {
-            sender: sender.clone(),
-            sent: 0,
-            again: 0,
-        }
+        let before = QuicCounters::default();
+        let sender = sender.clone();
+        Self { sender, before }
     }
 
-    fn measure(&self) -> (Option<Duration>, SentBytes) {
-        self.sender.connection().inspect(|quic| {
-            let (sent, again) = quic.stream_bytes_sent();
-            let bytes = SentBytes {
-                sent: sent.get().saturating_sub(self.sent),
-                retransmitted: again.get().saturating_sub(self.again),
-            };
+    fn measure(&self) -> ConnectionMeasurements {
+        let (now, rtt) = self.sender.connection().inspect(|quic| {
             // Of several paths, the one that answers soonest.
             let paths = quic.open_paths();
             let rtt = paths.filter_map(|path| quic.smoothed_rtt(path)).min();
-            (rtt, bytes)
-        })
+            (QuicCounters::of(quic), rtt)
+        });
+        let sent = now.sent.saturating_sub(self.before.sent);
+        let again = now.again.saturating_sub(self.before.again);
+        let arrivals = now.arrivals.since(&self.before.arrivals);
+        let (expected, missing) = (arrivals.expected.get(), arrivals.missing.get());
+        ConnectionMeasurements {
+            rtt,
+            retransmitted: (sent > 0).then(|| again as f64 / sent as f64),
+            missing: arrivals.missing_share(),
+            out_of_order: None,
+            traffic: Some(Traffic::of_packets(expected, missing)),
+        }
     }
-}
-
-fn counters(sender: &SendRequest) -> (u64, u64) {
-    let (sent, again) = sender.connection().inspect(Connection::stream_bytes_sent);
-    (sent.get(), again.get())
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use swiftwater_net::{TcpInspector, TcpStatistics};
+use swiftwater_select::Traffic;
 
 #[cfg(test)]
 mod tests;
@@ -85,7 +86,7 @@ pub(super) struct TcpReceived {
     /// At the end.
     pub(super) smoothed_rtt: Option<Duration>,
     /// Bytes of data, in order.
-    pub(super) bytes: u64,
+    bytes: u64,
     segments: u32,
     out_of_order: u32,
 }
@@ -108,9 +109,8 @@ impl TcpReceived {
         (self.segments > 0).then(|| share.min(1.0))
     }
 
-    /// Out-of-order segments times the mean size of all.
-    pub(super) fn out_of_order_bytes(&self) -> u64 {
-        let share = self.out_of_order_share().unwrap_or_default();
-        (self.bytes as f64 * share).round() as u64
+    /// What the server sent, as far as can be told here.
+    pub(super) fn traffic(&self) -> Traffic {
+        Traffic::of_segments(self.bytes, self.segments.into(), self.out_of_order.into())
     }
 }

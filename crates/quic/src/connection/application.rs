@@ -13,6 +13,7 @@ use crate::error::{ConnectionError, SendDatagramError};
 use crate::lifecycle::Termination;
 use crate::path::PathState;
 use crate::policy::{ConfigureError, Hints, Occasion};
+use crate::space::Arrivals;
 use crate::statistics::{Statistics, path_stats};
 use crate::streams::{RecvStream, SendStream};
 use crate::transmit::PathAddress;
@@ -362,6 +363,19 @@ impl Connection {
             streams.sent_bytes.into(),
             streams.retransmitted_bytes.into(),
         )
+    }
+
+    /// Packets of the peer that should have come, and those that have not: the sum over all paths, of those that are over
+    /// the last 16. Cheap enough for each request.
+    pub fn arrivals(&self) -> Arrivals {
+        let mut sum = Arrivals::default();
+        for path in self.paths.iter() {
+            sum += path.space.received.arrivals();
+        }
+        for path in self.multipath.iter().flat_map(|it| &it.ended) {
+            sum += path.arrivals;
+        }
+        sum
     }
 
     /// State and totals of one path, `None` if there is no such path. Cheap enough to be sampled

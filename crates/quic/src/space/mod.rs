@@ -3,6 +3,7 @@
 //!
 //! RTT, windows and timers belong to the path (`recovery`), keys to the handshake.
 
+mod arrivals;
 mod handshake;
 mod id;
 mod ledger;
@@ -13,6 +14,7 @@ mod settled;
 #[cfg(test)]
 mod tests;
 
+pub use arrivals::Arrivals;
 pub(crate) use handshake::HandshakeSpaces;
 pub(crate) use id::SpaceId;
 pub(crate) use ledger::{AckOutcome, LargestAcked, Ledger, SentPacket};

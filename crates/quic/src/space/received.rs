@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use swiftwater_units::{Instant, PacketNumber};
+use swiftwater_units::{Instant, PacketCount, PacketNumber};
 use swiftwater_wire::frame::AckFrequency;
 
 use crate::idle_memory::IdleMemory;
 use crate::policy::{AckDecision, AckPolicy, AckView, RequestedFrequency};
 use crate::ranges::RangeSet;
 use crate::transmit::EcnCodepoint;
+
+use super::Arrivals;
 
 /// Ranges that an ACK frame reports; older ones are dropped once they were reported (RFC 9000, section
 /// 13.2.3).
@@ -19,6 +21,8 @@ const MAX_UNREPORTED_RANGES: usize = 256;
 const ALL_REPORTED: u64 = u64::MAX;
 /// Ranges kept to recognise duplicates; packets below the oldest then count as duplicates.
 const MAX_SEEN_RANGES: usize = 256;
+/// Packet numbers behind the largest whose absence may be reordering (RFC 9002, section 6.1.1).
+const REORDERING: u64 = 3;
 
 /// What decides when a 1-RTT packet is acknowledged.
 pub(crate) struct AckTiming<'a> {
@@ -38,6 +42,9 @@ pub(crate) struct Received {
     /// What has been processed; packet numbers below `seen_floor` count as processed.
     seen: RangeSet,
     seen_floor: u64,
+    /// Packets processed, and the least of their numbers.
+    packets: u64,
+    least: u64,
     largest: Option<(PacketNumber, Instant)>,
     /// Ack-eliciting packets since the last ACK was sent.
     unacked_eliciting: u64,
@@ -59,6 +66,8 @@ impl IdleMemory for Received {
             to_ack,
             seen,
             seen_floor: _,
+            packets: _,
+            least: _,
             largest: _,
             unacked_eliciting: _,
             ack_deadline: _,
@@ -78,6 +87,8 @@ impl Received {
             to_ack: RangeSet::new(),
             seen: RangeSet::new(),
             seen_floor: 0,
+            packets: 0,
+            least: u64::MAX,
             largest: None,
             unacked_eliciting: 0,
             ack_deadline: None,
@@ -100,6 +111,22 @@ impl Received {
             && (number.get() < self.seen_floor || self.seen.contains(number.get()))
     }
 
+    /// What should have come, and what has not.
+    pub(crate) fn arrivals(&self) -> Arrivals {
+        let Some(largest) = self.largest() else {
+            return Arrivals::default();
+        };
+        let end = largest.get() + 1;
+        // Below, a number should have come.
+        let due = end.saturating_sub(REORDERING).max(self.least);
+        let expected = due - self.least;
+        let came = self.packets - self.seen.overlap(due..end);
+        Arrivals {
+            expected: PacketCount::new(expected),
+            missing: PacketCount::new(expected.saturating_sub(came)),
+        }
+    }
+
     /// Records an authenticated packet. Without `timing` it is acknowledged at once, as Initial and
     /// Handshake packets are (RFC 9000, section 13.2.1).
     pub(crate) fn on_packet(
@@ -110,7 +137,8 @@ impl Received {
         ecn: Option<EcnCodepoint>,
         timing: Option<AckTiming<'_>>,
     ) {
-        self.seen.insert_one(number.get());
+        self.packets += u64::from(self.seen.insert_one(number.get()));
+        self.least = self.least.min(number.get());
         while self.seen.len() > MAX_SEEN_RANGES {
             if let Some(oldest) = self.seen.pop_first() {
                 self.seen_floor = oldest.end;

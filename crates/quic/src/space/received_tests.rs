@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use swiftwater_units::{Instant, PacketNumber};
 
-use super::Received;
+use super::{Arrivals, Received};
 
 /// What happens to one end's packet number space.
 #[derive(Clone, Debug)]
@@ -151,4 +151,71 @@ fn many_gaps_at_once_lose_no_report() {
     model.arrive(301, true);
     // Reported ranges are not kept beyond the limit.
     assert!(model.received.ranges().count() <= 64);
+}
+
+/// Expected and missing after these packets came, in this order.
+fn arrivals(numbers: impl IntoIterator<Item = u64>) -> (u64, u64) {
+    let mut model = Model::new();
+    for number in numbers {
+        model.arrive(number, true);
+    }
+    let arrivals = model.received.arrivals();
+    (arrivals.expected.get(), arrivals.missing.get())
+}
+
+#[test]
+fn a_number_is_missing_once_three_greater_ones_are_in_use() {
+    assert_eq!(arrivals([]), (0, 0));
+    assert_eq!(arrivals([0, 1, 2]), (0, 0));
+    assert_eq!(arrivals(0..10), (7, 0));
+    // 4 may still be under way.
+    assert_eq!(arrivals([0, 1, 2, 3, 5, 6]), (4, 0));
+    assert_eq!(arrivals([0, 1, 2, 3, 5, 6, 7]), (5, 1));
+    assert_eq!(arrivals([0, 1, 2, 3, 7]), (5, 1));
+    assert_eq!(arrivals([0, 1, 2, 3, 10]), (8, 4));
+}
+
+#[test]
+fn what_comes_late_is_not_missing() {
+    assert_eq!(arrivals([0, 1, 3, 2, 5, 4, 7, 6]), (5, 0));
+    assert_eq!(arrivals([0, 9, 1, 2, 3, 4, 5, 6, 7, 8]), (7, 0));
+    let sent = 0..400;
+    assert_eq!(arrivals(sent.rev()), (397, 0));
+}
+
+#[test]
+fn numbers_count_from_the_least_that_came() {
+    assert_eq!(arrivals(1_000..1_010), (7, 0));
+    assert_eq!(arrivals([7, 5, 6, 8, 9]), (2, 0));
+    let last = (1 << 62) - 1;
+    assert_eq!(arrivals([last]), (0, 0));
+    assert_eq!(arrivals([0, last]), (last - 2, last - 3));
+}
+
+#[test]
+fn the_difference_between_two_counts_is_never_negative() {
+    let counts = |expected: u64, missing: u64| Arrivals {
+        expected: expected.into(),
+        missing: missing.into(),
+    };
+    let before = counts(10, 3);
+    assert_eq!(counts(30, 5).since(&before), counts(20, 2));
+    assert_eq!(counts(30, 1).since(&before), counts(20, 0));
+    assert_eq!(counts(4, 1).since(&before), counts(0, 0));
+    assert_eq!(counts(20, 2).missing_share(), Some(0.1));
+    assert_eq!(counts(0, 0).missing_share(), None);
+}
+
+proptest! {
+    /// With no more gaps than are kept, against a set.
+    #[test]
+    fn arrivals_agree_with_a_set(numbers in prop::collection::vec(100..400_u64, 0..200)) {
+        let set: BTreeSet<u64> = numbers.iter().copied().collect();
+        let expected = match (set.first(), set.last()) {
+            (Some(&first), Some(&last)) => first..(last + 1).saturating_sub(3).max(first),
+            _ => 0..0,
+        };
+        let missing = expected.clone().filter(|number| !set.contains(number)).count();
+        prop_assert_eq!(arrivals(numbers), (expected.end - expected.start, missing as u64));
+    }
 }

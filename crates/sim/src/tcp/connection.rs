@@ -15,7 +15,7 @@ use super::config::Config;
 use super::event::{ConnectionError, Event};
 use super::handshake::{Handshake, SynTimeout};
 use super::header::Expected;
-use super::receiver::Receiver;
+use super::receiver::{Receiver, ReceiverStats};
 use super::segment::{Acknowledgement, Segment};
 use super::sender::Sender;
 use super::ticks::Ticks;
@@ -40,6 +40,8 @@ pub struct Connection {
     state: State,
     sender: Option<Box<Sender>>,
     receiver: Receiver,
+    /// Segments received with data.
+    data_segments: u64,
     /// Round trip as the receiver knows it: from an acknowledgement to the data that return its
     /// timestamp, smoothed.
     peer_rtt: Option<Duration>,
@@ -97,6 +99,7 @@ impl Connection {
             receiver: Receiver::new(config.receive_window)
                 .growing_to(config.max_receive_window)
                 .with_delay(config.delayed_ack, Ticks::new(config.tick)),
+            data_segments: 0,
             peer_rtt: None,
             last_echo: 0,
             outgoing: ByteQueue::new(),
@@ -134,6 +137,21 @@ impl Connection {
     /// The sending half, once the handshake is complete.
     pub fn sender(&self) -> Option<&Sender> {
         self.sender.as_deref()
+    }
+
+    /// What was received.
+    pub fn received(&self) -> ReceiverStats {
+        ReceiverStats {
+            bytes: self.receiver.next(),
+            data_segments: self.data_segments,
+            out_of_order: self.receiver.out_of_order(),
+        }
+    }
+
+    /// The smoothed round trip of what this end sent, the handshake included (`tcpi_rtt`); absent before the first
+    /// sample.
+    pub fn smoothed_rtt(&self) -> Option<Duration> {
+        self.sender.as_ref()?.timeout().smoothed()
     }
 
     /// Bytes that may be written: as Linux sizes the send buffer, a window in flight and one behind it.
@@ -329,6 +347,7 @@ impl Connection {
     }
 
     fn on_payload(&mut self, now: Instant, segment: &Segment, payload: &[u8]) {
+        self.data_segments += u64::from(!payload.is_empty());
         let span = segment.span();
         if span.is_empty() {
             return;

@@ -38,7 +38,7 @@ pub use header::Expected;
 pub use hystart::{HyStart, SlowStartView, train_slack};
 pub use loss_probe::{LossProbe, ProbeOutcome};
 pub use rack::Rack;
-pub use receiver::{DELAYED_ACK, QUICK_ACKS, Receiver};
+pub use receiver::{DELAYED_ACK, QUICK_ACKS, Receiver, ReceiverStats};
 pub use reduction::{Progress, Reduction};
 pub use rto::{INITIAL_TIMEOUT, MAX_TIMEOUT, MIN_TIMEOUT, RetransmissionTimeout};
 pub use scoreboard::{Arrived, Scoreboard, SentSegment};

@@ -34,6 +34,17 @@ struct Reading {
     most: u64,
 }
 
+/// What was received on a connection, from its start, as Linux counts it (`struct tcp_info`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReceiverStats {
+    /// Bytes received in order; the peer's FIN counts as one (`tcpi_bytes_received`).
+    pub bytes: u64,
+    /// Segments with data, those received twice included (`tcpi_data_segs_in`).
+    pub data_segments: u64,
+    /// Segments that came ahead of a gap, within the window, those received twice included (`tcpi_rcv_ooopack`).
+    pub out_of_order: u64,
+}
+
 /// Receives one direction of a connection.
 #[derive(Debug, Clone)]
 pub struct Receiver {
@@ -58,6 +69,7 @@ pub struct Receiver {
     delay: Duration,
     ticks: Ticks,
     ack_at: Option<Instant>,
+    out_of_order: u64,
 }
 
 impl Receiver {
@@ -80,6 +92,7 @@ impl Receiver {
             delay: DELAYED_ACK,
             ticks: Ticks::default(),
             ack_at: None,
+            out_of_order: 0,
         }
     }
 
@@ -131,6 +144,11 @@ impl Receiver {
         self.edge
     }
 
+    /// Segments that came ahead of a gap, within the window, those received twice included.
+    pub fn out_of_order(&self) -> u64 {
+        self.out_of_order
+    }
+
     /// Takes the payload of a segment. Bytes beyond the window are dropped, and an empty payload is
     /// ignored.
     pub fn on_payload(&mut self, now: Instant, payload: Range<u64>) {
@@ -138,6 +156,7 @@ impl Receiver {
             return;
         }
         let end = payload.end.min(self.edge);
+        self.out_of_order += u64::from(payload.start > self.next && payload.start < end);
         let is_known = payload.end <= self.next
             || self
                 .beyond

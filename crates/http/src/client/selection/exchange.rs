@@ -127,14 +127,11 @@ impl Selection {
             hedged,
         };
         let sent = answered.sent;
-        // The shipped models were trained with the round-trip time of TCP's handshake.
-        let handshake_rtt = answered.answer.rtt;
         SelectedResponse {
             answered,
             choice,
-            on_end: Box::new(move |mut snapshot, bytes| {
-                snapshot.rtt = handshake_rtt.or(snapshot.rtt);
-                ticket.ended((arm, silent, hedged), sent, snapshot, bytes);
+            on_end: Box::new(move |snapshot, traffic| {
+                ticket.ended((arm, silent, hedged), sent, snapshot, traffic);
             }),
         }
     }

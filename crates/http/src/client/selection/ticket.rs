@@ -7,7 +7,7 @@ use swiftwater_select::{Arm, Decision, Failure, Measured, Outcome, RequestId, Tr
 
 use super::chooser::Selection;
 use crate::client::error::{AttemptCause, Error};
-use crate::client::measurements::{End, SentBytes, Snapshot};
+use crate::client::measurements::{End, Snapshot};
 
 /// A request without an outcome yet. Dropping it reports that the request was cancelled.
 pub(super) struct Ticket {
@@ -46,7 +46,7 @@ impl Ticket {
         (arm, silent, hedged): (Arm, bool, bool),
         sent: Duration,
         snapshot: Snapshot,
-        bytes: Option<SentBytes>,
+        traffic: Option<Traffic>,
     ) {
         let since_sent = |time: Option<Duration>| time.unwrap_or_default().saturating_sub(sent);
         let result = match snapshot.end {
@@ -55,10 +55,7 @@ impl Ticket {
                 completion: since_sent(snapshot.completion),
                 bytes: snapshot.received,
                 rtt: snapshot.rtt,
-                traffic: bytes.map(|bytes| Traffic {
-                    sent: bytes.sent,
-                    retransmitted: bytes.retransmitted,
-                }),
+                traffic,
             }),
             Some(End::Broken) => Err(Failure::Lost),
             _ => Err(Failure::Cancelled),

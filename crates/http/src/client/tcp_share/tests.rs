@@ -13,8 +13,8 @@ fn only_what_came_during_the_request_counts() {
     let before = counts(1_000_000, 700, 300);
     let received = TcpReceived::between(&before, &counts(1_100_000, 800, 310));
     assert_eq!(received.out_of_order_share(), Some(0.1));
-    assert_eq!(received.bytes, 100_000);
-    assert_eq!(received.out_of_order_bytes(), 10_000);
+    let traffic = received.traffic();
+    assert_eq!((traffic.sent, traffic.retransmitted), (100_000, 10_000));
 }
 
 #[test]
@@ -29,5 +29,5 @@ fn without_data_nothing_is_known() {
     let same = counts(5_000, 4, 1);
     let received = TcpReceived::between(&same, &same);
     assert_eq!(received.out_of_order_share(), None);
-    assert_eq!((received.bytes, received.out_of_order_bytes()), (0, 0));
+    assert_eq!(received.traffic(), Traffic::default());
 }

@@ -9,15 +9,17 @@ use rand_core::{Rng, SeedableRng};
 use swiftwater_quic::{ConnectionHandle, Event};
 use swiftwater_select::{
     Arm, Decision, Failure, Measured, NetworkId, OriginHash, Outcome, RequestDescription, Sample,
-    Selector, Strategy, Traffic, Transport, Window,
+    Selector, Strategy, Transport, Window,
 };
 use swiftwater_sim::apps::{Protocol, WebClient};
 use swiftwater_sim::tcp;
 use swiftwater_sim::{Application, HostContext, TcpHandle};
-use swiftwater_units::{Instant, PathId};
+use swiftwater_units::Instant;
 
 use crate::scenario::WebSpec;
 use crate::world::measures::{FeatureRow, Visit, Visited};
+
+use super::received::{Received, smoothed_rtt};
 
 /// Responses of a page, bytes.
 const SIZES: [u64; 4] = [2_000, 10_000, 30_000, 50_000];
@@ -49,8 +51,8 @@ struct Attempt {
     /// Number at the client.
     number: usize,
     begun: Instant,
-    /// Stream bytes sent and sent again on the connection before.
-    before: Traffic,
+    /// What had come on the connection before.
+    before: Received,
     /// Packets that QUIC had received.
     packets_before: u64,
 }
@@ -84,9 +86,9 @@ pub(super) struct Browser {
     quic_broken: Option<Instant>,
     /// TCP answered while QUIC was connecting, which it still is.
     quic_overtaken: bool,
-    tcp_begun: Instant,
-    tcp_rtt: Option<Duration>,
     tcp_ready: Option<Instant>,
+    /// What had come on each connection when it was ready for requests.
+    when_ready: Received,
     selector_timer: Option<Instant>,
     /// The protocol of each condition, where it is not the selector's choice, and how long a condition lasts.
     planned: Option<(Vec<Transport>, Duration)>,
@@ -139,9 +141,8 @@ impl Browser {
             quic_ready: None,
             quic_broken: None,
             quic_overtaken: false,
-            tcp_begun: Instant::ZERO,
-            tcp_rtt: None,
             tcp_ready: None,
+            when_ready: Received::default(),
             selector_timer: None,
             planned: None,
             window: Window::default(),
@@ -241,16 +242,12 @@ impl Browser {
     }
 
     fn attempt(&mut self, host: &mut HostContext<'_>, id: u64, over: Protocol) {
-        let before = self.traffic(host);
+        let before = Received::now(&self.client, host);
         let packets_before = self.packets_received(host);
         let Some(open) = self.open.get_mut(&id) else {
             return;
         };
-        let tcp = self.client.tcp().handle();
         let number = self.client.request(host, over, (0, open.size));
-        if self.client.tcp().handle() != tcp {
-            self.tcp_begun = host.now();
-        }
         open.attempts.push(Attempt {
             protocol: over,
             number,
@@ -258,19 +255,6 @@ impl Browser {
             before,
             packets_before,
         });
-    }
-
-    /// Stream bytes of the present QUIC connection.
-    fn traffic(&self, host: &HostContext<'_>) -> Traffic {
-        let handle = self.client.quic().handle();
-        let connection = handle.and_then(|handle| host.view(handle));
-        connection.map_or(Traffic::default(), |connection| {
-            let stats = connection.stats();
-            Traffic {
-                sent: stats.stream_bytes_sent.get(),
-                retransmitted: stats.stream_bytes_retransmitted.get(),
-            }
-        })
     }
 
     /// Packets that the present QUIC connection has received.
@@ -286,12 +270,6 @@ impl Browser {
         let over_quic = attempts.find(|it| it.protocol == Protocol::Quic);
         let received = self.packets_received(host);
         over_quic.is_some_and(|it| self.quic_ready.is_none() || it.packets_before == received)
-    }
-
-    fn quic_rtt(&self, host: &HostContext<'_>) -> Option<Duration> {
-        let connection = host.view(self.client.quic().handle()?)?;
-        let path = connection.path_stats(PathId::ZERO)?;
-        (!path.min_rtt.is_zero()).then_some(path.smoothed_rtt)
     }
 
     /// Sends over TCP as well what QUIC has not answered.
@@ -366,26 +344,24 @@ impl Browser {
             return;
         };
         let size = self.open.get(&id).map_or(0, |open| open.size);
-        let (ready, rtt) = match attempt.protocol {
-            Protocol::Quic => (self.quic_ready, self.quic_rtt(host)),
-            Protocol::Tcp => (self.client.tcp().ready(), self.tcp_rtt),
+        let ready = match attempt.protocol {
+            Protocol::Quic => self.quic_ready,
+            Protocol::Tcp => self.client.tcp().ready(),
         };
         let sent = ready.map_or(attempt.begun, |ready| ready.max(attempt.begun));
         let finish = exchange.finish.unwrap_or(host.now());
-        let traffic = (attempt.protocol == Protocol::Quic).then(|| {
-            let now = self.traffic(host);
-            let before = attempt.before;
-            Traffic {
-                sent: now.sent.saturating_sub(before.sent),
-                retransmitted: now.retransmitted.saturating_sub(before.retransmitted),
-            }
-        });
+        let before = if sent > attempt.begun {
+            self.when_ready
+        } else {
+            attempt.before
+        };
+        let received = Received::now(&self.client, host);
         let measured = Measured {
             first_byte: exchange.first_byte.unwrap_or(finish).saturating_since(sent),
             completion: finish.saturating_since(sent),
             bytes: size,
-            rtt,
-            traffic,
+            rtt: smoothed_rtt(&self.client, host, attempt.protocol),
+            traffic: Some(received.traffic_since(&before, attempt.protocol)),
         };
         self.finish(host, id, Ok((attempt.protocol, measured)));
     }
@@ -487,6 +463,7 @@ impl Application for Browser {
         self.client.on_event(host, handle, event);
         if connected {
             self.quic_ready = Some(host.now());
+            self.when_ready.quic = Received::now(&self.client, host).quic;
             let selector = &mut self.selector.0;
             selector.on_connection(host.now(), NETWORK, origin(), &Arm::h3());
         }
@@ -506,12 +483,10 @@ impl Application for Browser {
     }
 
     fn on_tcp(&mut self, host: &mut HostContext<'_>, handle: TcpHandle, event: tcp::Event) {
-        if matches!(event, tcp::Event::Connected) && self.client.tcp().handle() == Some(handle) {
-            self.tcp_rtt = Some(host.now().saturating_since(self.tcp_begun));
-        }
         self.client.on_tcp(host, handle, event);
         if self.client.tcp().ready() != self.tcp_ready {
             self.tcp_ready = self.client.tcp().ready();
+            self.when_ready.tcp = Received::now(&self.client, host).tcp;
             let selector = &mut self.selector.0;
             selector.on_connection(host.now(), NETWORK, origin(), &Arm::h2());
         }

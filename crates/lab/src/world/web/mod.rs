@@ -1,12 +1,14 @@
 //! A user who browses over QUIC and TCP while a selector chooses between them.
 //!
 //! - `browser`: the application of the user's host, with the selector of `swiftwater_select`.
+//! - `received`: what that host knows of round trips and of the server's losses.
 //! - `walk`, `policer`: what the network does.
 //!
 //! The server is that of `swiftwater_sim::apps`. User and server have one link each way.
 
 mod browser;
 mod policer;
+mod received;
 mod walk;
 
 use std::net::SocketAddr;
