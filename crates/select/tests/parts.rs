@@ -127,7 +127,10 @@ fn features_follow_their_definitions() {
 #[test]
 fn receivers_estimate_what_was_sent_again() {
     let pair = |traffic: Traffic| (traffic.sent, traffic.retransmitted);
-    assert_eq!(pair(Traffic::of_segments(100_000, 100, 3)), (100_000, 3_000));
+    assert_eq!(
+        pair(Traffic::of_segments(100_000, 100, 3)),
+        (100_000, 3_000)
+    );
     // Counts of requests at the same time, and of a request without an answer.
     assert_eq!(pair(Traffic::of_segments(1_000, 2, 5)), (1_000, 1_000));
     assert_eq!(pair(Traffic::of_segments(0, 0, 0)), (0, 0));
