@@ -140,7 +140,7 @@ parameters! {
     hedge_rtts: f64 = 1.5, 0 to 20, "Round trips without a byte of QUIC's handshake before a request is also sent over TCP.";
     silence_rtts: f64 = 3, 1 to 50, "Round trips without any packet on the QUIC connection since a request was sent before it is also sent over TCP.";
     stall_factor: f64 = 20, 1 to 50, "Most mean times to first byte without a byte of a response on QUIC before the request is also sent over TCP.";
-    stall_factor_min: f64 = 3, 1 to 50, "Least mean times to first byte before that, at most stall_factor: they double when QUIC answered a request that was sent over TCP as well, and are half as many when TCP did.";
+    stall_factor_min: f64 = 2, 1 to 50, "Least mean times to first byte before that, at most stall_factor: they double when QUIC answered a request that was sent over TCP as well, and are half as many when TCP did.";
     recheck: Duration = 15, 1 to 86400, "Time after which arms are compared again although the score has not moved; doubles while the same arm wins (second version).";
     recheck_max: Duration = 600, 1 to 86400, "Longest such time.";
     watch: Duration = 10, 1 to 600, "Interval before and after a switch whose requests are compared (paper: set by the provider, 10 s in its experiments).";

@@ -92,7 +92,7 @@ fn about(factor: f64, expected: f64) -> bool {
 #[test]
 fn the_wait_doubles_after_a_hedge_that_was_not_needed() {
     let mut user = User::new(&[]);
-    for expected in [3.0, 6.0, 12.0, 20.0, 20.0] {
+    for expected in [2.0, 4.0, 8.0, 16.0, 20.0, 20.0] {
         let factor = user.factor();
         assert!(about(factor, expected), "{factor} instead of {expected}");
         user.request(&Arm::h3(), true);
@@ -104,7 +104,7 @@ fn it_is_half_as_long_after_one_that_tcp_answered() {
     let mut user = User::new(&[("failures", 20.0)]);
     user.request(&Arm::h3(), true);
     user.request(&Arm::h3(), true);
-    for expected in [12.0, 6.0, 3.0, 3.0] {
+    for expected in [8.0, 4.0, 2.0, 2.0] {
         let factor = user.factor();
         assert!(about(factor, expected), "{factor} instead of {expected}");
         user.request(&Arm::h2(), true);
@@ -117,26 +117,26 @@ fn requests_without_a_hedge_leave_it_as_it_is() {
     for _ in 0..20 {
         user.request(&Arm::h3(), false);
     }
-    assert!(about(user.factor(), 3.0));
+    assert!(about(user.factor(), 2.0));
 }
 
 #[test]
 fn another_network_forgets_it() {
     let mut user = User::new(&[]);
     user.request(&Arm::h3(), true);
-    assert!(about(user.factor(), 6.0));
+    assert!(about(user.factor(), 4.0));
     user.selector.on_network_change(user.now, NETWORK);
     user.selector
         .on_connection(user.now, NETWORK, ORIGIN, &Arm::h3());
     user.experiment();
-    assert!(about(user.factor(), 3.0));
+    assert!(about(user.factor(), 2.0));
 }
 
 #[test]
 fn the_least_wait_is_never_above_the_greatest() {
-    let mut user = User::new(&[("stall_factor", 2.0)]);
+    let mut user = User::new(&[("stall_factor", 1.5)]);
     for _ in 0..3 {
-        assert!(about(user.factor(), 2.0));
+        assert!(about(user.factor(), 1.5));
         user.request(&Arm::h3(), true);
     }
 }

@@ -180,7 +180,7 @@ impl Turn<'_> {
         }
         let mean = self.origin.windows[arm].mean_completion().unwrap_or(0.0);
         // How long it would have taken is not known: where nothing came, longer than where only the response is late.
-        let longer = if silent { 3.0 } else { 2.0 };
+        let longer = if silent { 3.0 } else { 1.0 };
         self.observe(Observation {
             arm,
             completion: f64::from(mean).max(elapsed.as_secs_f64() * 1e3) * longer,
