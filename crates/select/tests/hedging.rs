@@ -8,7 +8,7 @@ use swiftwater_select::{
 };
 use swiftwater_units::Instant;
 
-const FIRST_BYTE: Duration = Duration::from_millis(50);
+const FIRST_BYTE: Duration = Duration::from_millis(100);
 const NETWORK: NetworkId = NetworkId(1);
 const ORIGIN: OriginHash = OriginHash(1);
 
