@@ -25,7 +25,7 @@ fn rows(output: &Output) -> Vec<Value> {
 }
 
 fn site() -> Site {
-    let names: Vec<String> = (0..8).map(|nth| format!("f{nth}")).collect();
+    let names: Vec<String> = (0..9).map(|nth| format!("f{nth}")).collect();
     let files: Vec<(&str, &[u8])> = names
         .iter()
         .map(|name| (name.as_str(), name.as_bytes()))
@@ -33,7 +33,9 @@ fn site() -> Site {
     Site::start(&files)
 }
 
-const PATHS: [&str; 8] = ["/f0", "/f1", "/f2", "/f3", "/f4", "/f5", "/f6", "/f7"];
+const PATHS: [&str; 9] = [
+    "/f0", "/f1", "/f2", "/f3", "/f4", "/f5", "/f6", "/f7", "/f8",
+];
 
 #[test]
 fn an_experiment_is_visible_in_json() {
@@ -59,7 +61,7 @@ fn an_experiment_is_visible_in_json() {
         .map(|row| row["selection"]["decided"].as_str().unwrap())
         .collect();
     arms.sort_unstable();
-    assert_eq!(arms, ["h2", "h2", "h2", "h3", "h3", "h3"]);
+    assert_eq!(arms, ["h2", "h2", "h2", "h2", "h3", "h3", "h3", "h3"]);
 }
 
 #[test]
