@@ -20,14 +20,14 @@ use client_world::selecting::{choice, experiment, get, greet, informed, paramete
 use client_world::{Names, Tcp, Udp, World, guard, read, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_experiment_sends_three_requests_over_each_arm() {
+async fn an_experiment_sends_four_requests_over_each_arm() {
     guard(async {
         let world = World::new(Tcp::Both, Udp::Http3, service_fn(greet)).await;
         let client = informed(&world).protocol(Select::wise()).build().unwrap();
         let first = get(&client, &world).await;
         assert_eq!(first.reason, Reason::ConnectedFirst);
         assert_eq!(first.decided.name(), "h3");
-        for position in 0..6 {
+        for position in 0..8 {
             let choice = get(&client, &world).await;
             let expected = ["h2", "h3"][position as usize % 2];
             assert_eq!(choice.decided.name(), expected);
@@ -40,7 +40,7 @@ async fn an_experiment_sends_three_requests_over_each_arm() {
         assert!(!after.reason.is_probe(), "{after:?}");
         let snapshot = client.selection().unwrap();
         assert_eq!(snapshot.stats.experiments, 1);
-        assert_eq!(snapshot.stats.requests, 8);
+        assert_eq!(snapshot.stats.requests, 10);
         assert_eq!(snapshot.stats.with_reason("connected_first"), 1);
         assert_eq!(snapshot.stats.with_reason("only_arm"), 0);
         assert_eq!(snapshot.strategy, "wise");
@@ -78,7 +78,7 @@ async fn arms_with_controllers_have_connections_of_their_own() {
             let probes = choices
                 .iter()
                 .filter(|choice| choice.reason.is_probe() && choice.decided.name() == arm);
-            assert_eq!(probes.count(), 3, "{arm}");
+            assert_eq!(probes.count(), 4, "{arm}");
         }
         let stats = client.pool_stats();
         assert_eq!((stats.http3, stats.http2), (3, 1));
@@ -116,8 +116,8 @@ async fn decisions_are_counted_for_prometheus() {
         for line in [
             "swiftwater_select_requests_total{arm=\"h3\",reason=\"connected_first\"} 1",
             "swiftwater_select_requests_total{arm=\"h2\",reason=\"won_experiment\"} 1",
-            "swiftwater_select_probes_total{arm=\"h2\"} 3",
-            "swiftwater_select_probes_total{arm=\"h3\"} 3",
+            "swiftwater_select_probes_total{arm=\"h2\"} 4",
+            "swiftwater_select_probes_total{arm=\"h3\"} 4",
             "swiftwater_select_experiments_total 1",
             "swiftwater_select_switches_total{from=\"h3\",to=\"h2\",cause=\"experiment\"} 1",
         ] {
