@@ -110,7 +110,7 @@ impl Measurements {
     /// Waits for the end of the response. Pending forever if there is none.
     pub async fn ended(&self) -> Snapshot {
         loop {
-            // The ticket comes before the look: an end in between counts.
+            // Registered before the snapshot is read, so that an end in between wakes it.
             let ended = self.shared.ended.notified();
             let snapshot = self.snapshot();
             if snapshot.end.is_some() {
