@@ -46,16 +46,16 @@ pub(crate) struct Received {
     packets: u64,
     least: u64,
     largest: Option<(PacketNumber, Instant)>,
-    /// Ack-eliciting packets since the last ACK was sent.
-    unacked_eliciting: u64,
+    /// Ack-eliciting packets since the last ACK was sent; no more are counted from `u32::MAX` on.
+    unacked_eliciting: u32,
     /// When an ACK must leave at the latest; the past means at once.
     ack_deadline: Option<Instant>,
     /// Cumulative counts: ECT(0), ECT(1), CE.
     ecn: [u64; 3],
     /// The last packet was marked CE.
     last_was_ce: bool,
-    /// Largest packet number in the last ACK frame.
-    largest_reported: Option<PacketNumber>,
+    /// The number after the largest one in the last ACK frame; 0 before the first.
+    after_reported: u64,
     /// Every ack-eliciting packet below was reported in an ACK frame.
     first_unreported: u64,
 }
@@ -73,7 +73,7 @@ impl IdleMemory for Received {
             ack_deadline: _,
             ecn: _,
             last_was_ce: _,
-            largest_reported: _,
+            after_reported: _,
             first_unreported: _,
         } = self;
         to_ack.shrink();
@@ -94,7 +94,7 @@ impl Received {
             ack_deadline: None,
             ecn: [0; 3],
             last_was_ce: false,
-            largest_reported: None,
+            after_reported: 0,
             first_unreported: ALL_REPORTED,
         }
     }
@@ -164,12 +164,12 @@ impl Received {
         if !ack_eliciting {
             return;
         }
-        self.unacked_eliciting += 1;
+        self.unacked_eliciting = self.unacked_eliciting.saturating_add(1);
         let deadline = match timing {
             None => now,
             Some(timing) => {
                 let view = AckView {
-                    unacked: self.unacked_eliciting,
+                    unacked: u64::from(self.unacked_eliciting),
                     out_of_order: previous
                         .map_or(number.get() != 0, |largest| number != largest.next()),
                     ce,
@@ -215,10 +215,7 @@ impl Received {
             return false;
         };
         // The first packet number that was not reported missing yet.
-        let floor = match self.largest_reported {
-            Some(reported) => (reported.get() + 1).saturating_sub(threshold),
-            None => 0,
-        };
+        let floor = self.after_reported.saturating_sub(threshold);
         let mut missing = None;
         let mut above = largest.get() + 1;
         for range in self.seen.iter().rev() {
@@ -290,7 +287,7 @@ impl Received {
             self.unacked_eliciting = 0;
         }
         self.ack_deadline = None;
-        self.largest_reported = self.largest();
+        self.after_reported = self.largest().map_or(0, |largest| largest.get() + 1);
     }
 
     /// The peer acknowledged an ACK that reported up to `largest`: those need no repetition (RFC
