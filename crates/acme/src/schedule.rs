@@ -10,6 +10,10 @@ const RENEWED_AFTER: f64 = 2.0 / 3.0;
 /// The share of its lifetime over which renewals are spread.
 const SPREAD: f64 = 1.0 / 30.0;
 
+/// The share of its lifetime after which a certificate is renewed even if the authority suggests a later time: windows may
+/// reach up to the end (RFC 9773, section 4.2, sets no limit), and an order, and another after a failure, take time.
+const RENEWED_BEFORE: f64 = 4.0 / 5.0;
+
 /// Time after a first failure. Doubled with each further one, attempts stay within five in the first hour, which is what
 /// Let's Encrypt permits for a name.
 const FIRST_PAUSE: Duration = Duration::from_secs(120);
@@ -28,18 +32,20 @@ impl Schedule {
     pub const NEW: Self = Self { failures: 0 };
 
     /// When `certificate` is renewed: within the `suggested` window of the authority (RFC 9773, section 4.2), else after two
-    /// thirds of its lifetime, at a point that differs between certificates.
+    /// thirds of its lifetime, at a point that differs between certificates. It is never later than four fifths of the lifetime.
     pub fn renewal(
         certificate: &Certificate,
         suggested: Option<(SystemTime, SystemTime)>,
     ) -> SystemTime {
+        let issued = certificate.not_before();
+        let lifetime = certificate.not_after().duration_since(issued);
+        let lifetime = lifetime.unwrap_or_default();
         let (begin, end) = suggested.unwrap_or_else(|| {
-            let begin = certificate.not_before();
-            let lifetime = certificate.not_after().duration_since(begin);
-            let lifetime = lifetime.unwrap_or_default();
-            let renewed = begin + lifetime.mul_f64(RENEWED_AFTER);
+            let renewed = issued + lifetime.mul_f64(RENEWED_AFTER);
             (renewed, renewed + lifetime.mul_f64(SPREAD))
         });
+        let latest = issued + lifetime.mul_f64(RENEWED_BEFORE);
+        let (begin, end) = (begin.min(latest), end.min(latest));
         let length = end.duration_since(begin).unwrap_or_default();
         begin + length.mul_f64(certificate.spread())
     }

@@ -171,6 +171,12 @@ proptest! {
         let suggested = (at(begin), at(begin + window));
         let renewal = Schedule::renewal(&certificate, Some(suggested));
         prop_assert!((suggested.0..=suggested.1).contains(&renewal));
+        // A window of the whole lifetime, and one after it.
+        let latest = at(begin) + lifetime.mul_f64(0.8);
+        let renewal = Schedule::renewal(&certificate, Some((at(begin), at(begin) + lifetime)));
+        prop_assert!((at(begin)..=latest).contains(&renewal));
+        let after = (at(begin) + lifetime, at(begin) + 2 * lifetime);
+        prop_assert_eq!(Schedule::renewal(&certificate, Some(after)), latest);
         // A window that ends before it begins.
         let odd = (at(begin), SystemTime::UNIX_EPOCH);
         prop_assert_eq!(Schedule::renewal(&certificate, Some(odd)), at(begin));
