@@ -58,3 +58,36 @@ fn no_test_file_is_left_out() {
         "neither a module of tests/main.rs nor a program of its own, or both: {left_out:?}"
     );
 }
+
+/// Files below `folder` with tests of their module.
+fn with_unit_tests(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            with_unit_tests(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = fs::read_to_string(&path).expect("a source file");
+            if text.contains("cfg(test)") || text.contains("#[test]") {
+                found.push(path);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_library_without_a_test_program_has_no_unit_tests() {
+    let mut without = 0;
+    let mut never_run = Vec::new();
+    for entry in fs::read_dir(crates()).expect("crates/ is readable") {
+        let folder = entry.expect("an entry").path();
+        let Ok(manifest) = fs::read_to_string(folder.join("Cargo.toml")) else {
+            continue;
+        };
+        if manifest.contains("[lib]\ntest = false\n") {
+            without += 1;
+            with_unit_tests(&folder.join("src"), &mut never_run);
+        }
+    }
+    assert!(without > 5, "{without} libraries");
+    assert!(never_run.is_empty(), "tests that never run: {never_run:?}");
+}

@@ -15,15 +15,15 @@
     reason = "a benchmark"
 )]
 
-#[path = "../tests/common/mod.rs"]
-mod common;
+#[path = "../tests/loopback/mod.rs"]
+mod loopback;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{LOOPBACK, NAME, configs, endpoint_config};
+use loopback::{LOOPBACK, NAME, configs, endpoint_config};
 use swiftwater_net::quic::policy::{Demand, PathDecision, PathView, PolicyFactory, Scheduler};
 use swiftwater_net::quic::{ClientConfig, MultipathConfig, OpenPathError, TransportConfig};
 use swiftwater_net::{Connection, Endpoint, EndpointOptions, PathEvent};

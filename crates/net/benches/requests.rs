@@ -16,8 +16,8 @@
     reason = "a benchmark"
 )]
 
-#[path = "../tests/common/mod.rs"]
-mod common;
+#[path = "../tests/loopback/mod.rs"]
+mod loopback;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -85,7 +85,7 @@ fn measure(name: &str, hosted: bool, duration: Duration) {
         initial_max_datagram_size: 1452,
         ..TransportConfig::default()
     };
-    let (server_config, config) = common::configs(transport);
+    let (server_config, config) = loopback::configs(transport);
     let (bound, address) = mpsc::channel();
     let (stop, stopped) = oneshot::channel::<()>();
     let server = thread::spawn(move || {
@@ -121,8 +121,8 @@ fn thread_time() -> Duration {
 
 /// Serves one connection to its end.
 async fn serve(config: ServerConfig, hosted: bool, bound: &mpsc::Sender<SocketAddr>) -> Usage {
-    let options = EndpointOptions::new(common::endpoint_config(1), [1; 32]).server(config);
-    let server = Endpoint::bind(common::LOOPBACK.parse().unwrap(), options).unwrap();
+    let options = EndpointOptions::new(loopback::endpoint_config(1), [1; 32]).server(config);
+    let server = Endpoint::bind(loopback::LOOPBACK.parse().unwrap(), options).unwrap();
     bound.send(server.local_addr()).unwrap();
     let connection = server.accept().await.unwrap();
     if hosted {
@@ -149,12 +149,12 @@ async fn request(
     duration: Duration,
 ) -> (u64, Duration, Usage) {
     let client = Endpoint::client(
-        common::LOOPBACK.parse().unwrap(),
-        common::endpoint_config(2),
+        loopback::LOOPBACK.parse().unwrap(),
+        loopback::endpoint_config(2),
         [2; 32],
     );
     let client = client.unwrap();
-    let connecting = client.connect(&config, address, common::NAME).unwrap();
+    let connecting = client.connect(&config, address, loopback::NAME).unwrap();
     let connection = connecting.await.unwrap();
     connection.handshake_confirmed().await.unwrap();
     let start = tokio::time::Instant::now();

@@ -9,7 +9,7 @@ use swiftwater_net::Application;
 use swiftwater_net::quic::{Connection as Core, Event, ReadOutcome, StreamEvent};
 use swiftwater_units::{Dir, Instant, StreamId};
 
-use crate::common::{Pair, guard, noise};
+use crate::loopback::{Pair, guard, noise};
 
 /// Sends back what comes on streams, and closes with code 77 a while after the second was opened.
 #[derive(Default)]

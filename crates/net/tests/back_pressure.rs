@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::common::{Pair, guard, noise};
+use crate::loopback::{Pair, guard, noise};
 use bytes::Bytes;
 use swiftwater_net::quic::TransportConfig;
 use swiftwater_net::{Connection, RecvStream};

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{LOOPBACK, NAME, configs, configs_with, echo, endpoint_config, guard, noise};
+use crate::loopback::{LOOPBACK, NAME, configs, configs_with, echo, endpoint_config, guard, noise};
 use swiftwater_net::quic::{ConnectionError, SocketId, TransportConfig};
 use swiftwater_net::{Connection, Endpoint, EndpointOptions, SocketFaults};
 

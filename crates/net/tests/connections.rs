@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise};
+use crate::loopback::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise};
 use bytes::Bytes;
 use swiftwater_net::quic::units::Side;
 use swiftwater_net::quic::wire::ErrorCode;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{Pair, guard};
+use crate::loopback::{Pair, guard};
 use bytes::Bytes;
 use swiftwater_net::quic::{DatagramFate, DatagramOptions};
 

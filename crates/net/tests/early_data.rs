@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{LOOPBACK, NAME, endpoint_config, guard, noise};
+use crate::loopback::{LOOPBACK, NAME, endpoint_config, guard, noise};
 use swiftwater_net::quic::{
     ClientConfig, EarlyData, EarlyDataOutcome, RetryPolicy, ServerConfig, TransportConfig,
 };

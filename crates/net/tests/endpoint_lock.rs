@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{LOOPBACK, Pair, configs_with, echo, endpoint_config, noise};
+use crate::loopback::{LOOPBACK, Pair, configs_with, echo, endpoint_config, noise};
 use swiftwater_net::quic::TransportConfig;
 use swiftwater_net::quic::observe::{Observation, Observer, ObserverFactory};
 use swiftwater_net::{Endpoint, EndpointOptions};

@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, noise};
+use crate::loopback::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, noise};
 use swiftwater_net::quic::{ConnectionError, TransportConfig};
 use swiftwater_net::{Connection, Endpoint, EndpointOptions, SocketFaults};
 

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::common::{NAME, Pair, configs, echo, endpoint_config, guard};
+use crate::loopback::{NAME, Pair, configs, echo, endpoint_config, guard};
 use swiftwater_net::EndpointOptions;
 use swiftwater_net::quic::{ClientConfig, Endpoint, RetryPolicy, TransportConfig};
 

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+mod loopback;
 #[path = "support/watchdog.rs"]
 mod watchdog;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{NAME, Pair, guard};
+use crate::loopback::{NAME, Pair, guard};
 use swiftwater_net::Connection;
 use swiftwater_net::quic::TransportConfig;
 use tokio::task::JoinSet;

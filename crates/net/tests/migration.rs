@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise};
+use crate::loopback::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise};
 use swiftwater_net::quic::{MigrateError, SocketId, TransportConfig};
 use swiftwater_net::{BindError, Connection, Endpoint, EndpointOptions};
 

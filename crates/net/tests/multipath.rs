@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{LOOPBACK, NAME, configs, echo, endpoint_config, guard, noise};
+use crate::loopback::{LOOPBACK, NAME, configs, echo, endpoint_config, guard, noise};
 use swiftwater_net::quic::policy::{
     Demand, PathDecision, PathPreference, PathStatus, PathView, PolicyFactory, Scheduler,
 };

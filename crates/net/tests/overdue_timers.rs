@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
-use crate::common::{Pair, guard};
+use crate::loopback::{Pair, guard};
 use swiftwater_net::Application;
 use swiftwater_net::quic::{Connection as Core, Event};
 use swiftwater_units::Instant;

@@ -4,7 +4,7 @@ use std::io::IoSliceMut;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use crate::common::{LOOPBACK, NAME, Pair, echo, guard, noise};
+use crate::loopback::{LOOPBACK, NAME, Pair, echo, guard, noise};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use swiftwater_link::{EcnThreshold, LinkCondition, LinkConfig, LossModel};
 use swiftwater_net::Connection;

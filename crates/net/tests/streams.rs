@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{Pair, echo, guard, noise};
+use crate::loopback::{Pair, echo, guard, noise};
 use swiftwater_net::quic::{ReadError, TransportConfig, WriteError};
 use swiftwater_net::{Connection, ReadExactError, ReadToEndError};
 use swiftwater_units::Bandwidth;

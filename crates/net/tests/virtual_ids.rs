@@ -10,7 +10,7 @@ use swiftwater_net::{
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 
-use crate::common::{LOOPBACK, NAME, configs, endpoint_config, guard};
+use crate::loopback::{LOOPBACK, NAME, configs, endpoint_config, guard};
 
 type Packets = mpsc::UnboundedReceiver<Vec<u8>>;
 

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
-use crate::common::{Pair, guard, noise};
+use crate::loopback::{Pair, guard, noise};
 use swiftwater_net::Application;
 use swiftwater_net::quic::{Connection as Core, Event, ReadOutcome, StreamEvent, TransportConfig};
 use swiftwater_units::{ByteCount, Dir, Instant};

@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise};
+use crate::loopback::{LOOPBACK, NAME, Pair, configs, echo, endpoint_config, guard, noise};
 use swiftwater_link::LinkConfig;
 use swiftwater_net::quic::{
     ClientConfig, ConnectionError, QuicLbCids, QuicLbCodec, QuicLbFormat, RandomCids, RetryPolicy,

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{Peer, handshake};
+use crate::sessions::{Peer, handshake};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
     ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose,

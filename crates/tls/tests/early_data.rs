@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{Peer, converse, handshake};
+use crate::sessions::{Peer, converse, handshake};
 use swiftwater_quic::crypto::{ClientCrypto, EncryptionLevel, ServerCrypto};
 use swiftwater_tls::null::{NullClient, NullServer};
 use swiftwater_tls::{ClientTls, DevCertificate, MemorySessionStore, ServerTls, Tickets};

@@ -7,7 +7,7 @@
 
 use std::process::Command;
 
-use crate::common::{
+use crate::sessions::{
     CLIENT_PARAMETERS, Peer, SERVER_PARAMETERS, assert_agree, assert_packets_agree,
     assert_phases_agree, converse, handshake, peers,
 };

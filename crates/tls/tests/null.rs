@@ -5,7 +5,7 @@
     reason = "a helper that fails is a test that fails"
 )]
 
-use crate::common::{
+use crate::sessions::{
     CLIENT_PARAMETERS, Peer, SERVER_PARAMETERS, assert_agree, assert_phases_agree, converse,
     handshake, open, peers, seal,
 };

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{Peer, assert_packets_agree, converse, handshake, open, seal};
+use crate::sessions::{Peer, assert_packets_agree, converse, handshake, open, seal};
 use swiftwater_quic::crypto::{ClientCrypto, EncryptionLevel, ServerCrypto};
 use swiftwater_tls::null::{NullClient, NullServer};
 use swiftwater_tls::{

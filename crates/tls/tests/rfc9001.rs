@@ -6,7 +6,7 @@
     reason = "a helper that fails is a test that fails"
 )]
 
-use crate::common::{SAMPLE_PN_OFFSET, hex, protect, sample_dst_cid, unprotect};
+use crate::sessions::{SAMPLE_PN_OFFSET, hex, protect, sample_dst_cid, unprotect};
 use swiftwater_quic::crypto::{Keys, Primitives};
 use swiftwater_tls::RustlsPrimitives;
 use swiftwater_units::{PacketNumber, PathId, Side};

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::common::handshake;
+use crate::sessions::handshake;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use swiftwater_quic::crypto::TlsError;
 use swiftwater_tls::pki_types::{CertificateDer, PrivateKeyDer};

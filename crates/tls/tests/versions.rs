@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{
+use crate::sessions::{
     CLIENT_PARAMETERS, Peer, SERVER_PARAMETERS, assert_agree, assert_phases_agree, converse, open,
     seal,
 };
