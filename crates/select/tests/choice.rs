@@ -381,7 +381,7 @@ fn select_plus_probes_an_arm_with_several_requests_together() {
     assert_eq!(longest, Some(most));
 }
 
-/// The share of requests that went over another arm because fewer waited there, in the second minute.
+/// The share of requests that went over another arm because fewer waited there, in two minutes.
 fn less_loaded(conditions: Conditions) -> f64 {
     let mut world = World::new(selector(Strategy::Plus), conditions, 3);
     world.browse(2 * MINUTE);
@@ -398,9 +398,9 @@ fn select_plus_sends_requests_where_they_wait_for_fewer_others() {
     // Half of a click's requests, less those that probe.
     assert!(waits(60.0, 50.0, 1.0) > 0.25, "{}", waits(60.0, 50.0, 1.0));
     // With nothing to wait for, it is the quicker arm's level alone that counts.
-    assert_eq!(waits(60.0, 50.0, 0.0), 0.0);
+    assert!(waits(60.0, 50.0, 0.0) < f64::EPSILON);
     // An arm that takes 100 times as long is not worth it.
-    assert_eq!(waits(5000.0, 50.0, 1.0), 0.0);
+    assert!(waits(5000.0, 50.0, 1.0) < f64::EPSILON);
 }
 
 #[test]
