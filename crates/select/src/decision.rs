@@ -97,6 +97,11 @@ pub enum Reason {
         /// Probability that it is quicker than the next best.
         probability: f32,
     },
+    /// `select+`: fewer requests wait on this arm than on the one believed to be the quickest.
+    LessLoaded {
+        /// Probability that it is quicker than that one with as many.
+        probability: f32,
+    },
     /// `select+`: a request used to learn about an arm.
     Probe {
         /// Probability that it is quicker than the arm believed to be the best.
@@ -125,12 +130,13 @@ impl Reason {
             Self::RolledBack => "rolled_back",
             Self::FailedOver => "failed_over",
             Self::Belief { .. } => "belief",
+            Self::LessLoaded { .. } => "less_loaded",
             Self::Probe { .. } => "probe",
         }
     }
 
     /// Names of all reasons, in the order of [`crate::Stats::reasons`].
-    pub const NAMES: [&'static str; 18] = [
+    pub const NAMES: [&'static str; 19] = [
         "fixed",
         "only_arm",
         "connected_first",
@@ -148,6 +154,7 @@ impl Reason {
         "rolled_back",
         "failed_over",
         "belief",
+        "less_loaded",
         "probe",
     ];
 
@@ -184,6 +191,12 @@ impl fmt::Display for Reason {
             Self::RolledBack => f.write_str("the last switch was undone"),
             Self::FailedOver => f.write_str("requests on the arm before failed in a row"),
             Self::Belief { probability } => write!(f, "quickest with probability {probability:.2}"),
+            Self::LessLoaded { probability } => {
+                write!(
+                    f,
+                    "fewer requests wait on it; quicker with as many with probability {probability:.2}"
+                )
+            }
             Self::Probe { probability } => {
                 write!(f, "a probe: quicker with probability {probability:.2}")
             }

@@ -164,6 +164,7 @@ parameters! {
     plus_burst: u32 = 8, 1 to 1000, "Requests that go over an arm together to probe it, at most: about half of those of a click, so that they wait for one another as they would on that arm alone, select+.";
     plus_confidence: f64 = 0.8, 0.5 to 0.999, "Probability of being better at which another arm is taken, select+.";
     plus_change: f64 = 6, 1 to 50, "Threshold of the test for a change of the network, in standard deviations added up, select+.";
+    plus_spread: f64 = 0.05, 0 to 1, "Relative gain in expected completion time from which a request goes over another arm than the one in use because it waits for fewer others there; 1 is never, select+.";
     plus_risk: f64 = 0.5, 0 to 3, "Weight of the variance of log completion times in the comparison of arms: 0.5 compares means of log-normal times, more avoids long tails, select+.";
     max_networks: u32 = 64, 1 to 1024, "Networks that are remembered; the least recently used is forgotten.";
     max_origins: u32 = 256, 1 to 65536, "Origins that are remembered per network.";

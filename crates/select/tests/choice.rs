@@ -380,3 +380,40 @@ fn select_plus_probes_an_arm_with_several_requests_together() {
     let most = world.selector.config().parameters.plus_burst as usize;
     assert_eq!(longest, Some(most));
 }
+
+/// The share of requests that went over another arm because fewer waited there, in two minutes.
+fn less_loaded(conditions: Conditions) -> f64 {
+    let mut world = World::new(selector(Strategy::Plus), conditions, 3);
+    world.browse(2 * MINUTE);
+    let stats = world.selector.stats();
+    stats.with_reason("less_loaded") as f64 / stats.requests as f64
+}
+
+#[test]
+fn select_plus_sends_requests_where_they_wait_for_fewer_others() {
+    let waits = |tcp, quic, wait| {
+        let conditions = Conditions::new(tcp, quic);
+        less_loaded(Conditions { wait, ..conditions })
+    };
+    // Half of a click's requests, less those that probe.
+    assert!(waits(60.0, 50.0, 1.0) > 0.25, "{}", waits(60.0, 50.0, 1.0));
+    // With nothing to wait for, it is the quicker arm's level alone that counts.
+    assert!(waits(60.0, 50.0, 0.0) < f64::EPSILON);
+    // An arm that takes 100 times as long is not worth it.
+    assert!(waits(5000.0, 50.0, 1.0) < f64::EPSILON);
+}
+
+#[test]
+fn a_request_that_must_not_be_sent_twice_stays_on_the_arm_in_use() {
+    let conditions = Conditions {
+        wait: 1.0,
+        ..Conditions::new(60.0, 50.0)
+    };
+    let mut world = World::new(selector(Strategy::Plus), conditions, 3);
+    world.browse(2 * MINUTE);
+    for _ in 0..13 {
+        world.send(true);
+    }
+    let decision = world.send(false);
+    assert_eq!(decision.arm, world.current());
+}

@@ -17,6 +17,7 @@ pub(super) const KEYS: &[&str] = &[
     "score_threshold",
     "stall_factor",
     "stall_factor_min",
+    "plus_spread",
     "hedge_floor",
     "policer",
     "walk",
@@ -55,6 +56,8 @@ pub struct WebSpec {
     pub stall_factor: Option<f64>,
     /// Least mean times to first byte before that, of the selector.
     pub stall_factor_min: Option<f64>,
+    /// Relative gain from which `plus` sends a request where it waits for fewer others, of the selector.
+    pub plus_spread: Option<f64>,
     /// Least time after which a request on QUIC also goes over TCP; `None` is the selector's default.
     pub hedge_floor: Option<Duration>,
     /// What the network does to QUIC only.
@@ -152,6 +155,7 @@ pub(super) fn read(row: &Reader<'_>) -> Read<WebSpec> {
         score_threshold: row.number("score_threshold", 0.01..=1.0)?,
         stall_factor: row.number("stall_factor", 1.0..=50.0)?,
         stall_factor_min: row.number("stall_factor_min", 1.0..=50.0)?,
+        plus_spread: row.number("plus_spread", 0.0..=1.0)?,
         hedge_floor: row.duration("hedge_floor", SHORTEST_HEDGE..=LONGEST_HEDGE)?,
         policer: read_policer(row)?,
         walk: row.duration("walk", shortest..=LONGEST)?,

@@ -71,6 +71,8 @@ pub(crate) enum Advice {
     Switch(usize, f64),
     /// Send this request over another arm.
     Probe(usize, f64),
+    /// Send this request over another arm, on which it waits for fewer others.
+    Spread(usize, f64),
 }
 
 /// The difference between the arm in use and another one.
@@ -93,6 +95,25 @@ impl Advantage {
         let density = (-u * u / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
         let gain = self.deviation * density + self.mean * upper_tail(-u);
         (gain, gain - self.mean)
+    }
+}
+
+/// How things stand when a request is to be sent.
+pub(crate) struct Situation<'a> {
+    /// Whether an arm may be used, by position.
+    pub(crate) usable: &'a dyn Fn(usize) -> bool,
+    /// Requests that this one would wait for, about, by arm.
+    pub(crate) ahead: &'a [u32],
+    /// It may be sent over another arm than the one in use.
+    pub(crate) is_free: bool,
+    /// No other request is in flight.
+    pub(crate) is_alone: bool,
+}
+
+impl Situation<'_> {
+    /// The covariates of the load of an arm.
+    fn load(&self, arm: usize) -> Covariates {
+        Covariates::load(f64::from(self.ahead[arm]))
     }
 }
 
@@ -123,20 +144,19 @@ impl Bandit {
         }
     }
 
-    /// What to do with a request at `now`. `usable` names the arms that may be used; `is_alone`: no other request is in
-    /// flight.
+    /// What to do with a request at `now`, while the arm `current` is in use.
     pub(crate) fn advise(
         &mut self,
         now: Instant,
         current: usize,
-        usable: impl Fn(usize) -> bool,
-        (may_probe, is_alone): (bool, bool),
+        situation: &Situation<'_>,
         random: &mut impl Rng,
         parameters: &Parameters,
     ) -> Advice {
         self.age(now, current, parameters);
         self.tokens = (self.tokens + parameters.plus_probe_rate).min(parameters.plus_probe_burst);
-        let mut others = (0..self.beliefs.len()).filter(|arm| *arm != current && usable(*arm));
+        let mut others =
+            (0..self.beliefs.len()).filter(|arm| *arm != current && (situation.usable)(*arm));
         let mut advantages = Vec::with_capacity(self.beliefs.len());
         advantages.extend(
             others
@@ -156,8 +176,9 @@ impl Bandit {
                 return Advice::Switch(best.arm, probability);
             }
         }
-        if may_probe {
-            let is_over = |burst: &mut Burst| is_alone || burst.requests >= parameters.plus_burst;
+        if situation.is_free {
+            let is_over =
+                |burst: &mut Burst| situation.is_alone || burst.requests >= parameters.plus_burst;
             self.burst.take_if(is_over);
             if self.burst.is_none() {
                 let probes = self.probe(current, &advantages, random, parameters);
@@ -170,7 +191,7 @@ impl Bandit {
                 burst.requests += 1;
                 if let Some((arm, probability)) = burst.probes
                     && arm != current
-                    && usable(arm)
+                    && (situation.usable)(arm)
                     && (self.beliefs[arm].is_known() || self.probing[arm] < UNPROVEN)
                 {
                     self.tokens -= 1.0;
@@ -179,8 +200,40 @@ impl Bandit {
                 }
             }
         }
+        if situation.is_free
+            && let Some(other) = self.less_loaded(current, &advantages, situation, parameters)
+        {
+            return Advice::Spread(other.arm, other.probability_above(0.0));
+        }
         let best = advantages.iter().map(|it| it.probability_above(0.0));
         Advice::Stay(1.0 - best.fold(0.0, f64::max))
+    }
+
+    /// The arm on which a request is expected to be complete earliest, because it waits for fewer others there than on the
+    /// one in use.
+    fn less_loaded(
+        &self,
+        current: usize,
+        advantages: &[Advantage],
+        situation: &Situation<'_>,
+        parameters: &Parameters,
+    ) -> Option<Advantage> {
+        if !self.beliefs[current].is_known() {
+            return None;
+        }
+        let mine = situation.load(current);
+        let gain = |other: &Advantage| {
+            let apart = mine.minus(situation.load(other.arm));
+            other.mean + self.regression.effect(apart)
+        };
+        let waits_less = |other: &&Advantage| {
+            let ahead = situation.ahead;
+            self.beliefs[other.arm].is_known() && ahead[other.arm] < ahead[current]
+        };
+        let others = advantages.iter().filter(waits_less);
+        let best = others.max_by(|a, b| gain(a).total_cmp(&gain(b)))?;
+        let least = -(1.0 - parameters.plus_spread).ln();
+        (gain(best) > least).then_some(*best)
     }
 
     fn probe(

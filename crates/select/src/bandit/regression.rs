@@ -13,6 +13,11 @@ impl Covariates {
         Self([(bytes / 8192.0).ln_1p(), in_flight.ln_1p()])
     }
 
+    /// What waits alone.
+    pub(super) fn load(in_flight: f64) -> Self {
+        Self([0.0, in_flight.ln_1p()])
+    }
+
     pub(super) fn minus(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] - other.0[i]))
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::turn::Turn;
 use crate::arm::Transport;
-use crate::bandit::Advice;
+use crate::bandit::{Advice, Situation};
 use crate::decision::{Hedge, Reason, Trigger};
 use crate::event::{EventKind, SwitchCause};
 use crate::experiment::{Contender, Experiment};
@@ -245,19 +245,19 @@ impl Turn<'_> {
 
     fn by_belief(&mut self, request: &RequestDescription, usable: Arms) -> Choice {
         let current = self.origin.current;
+        let arms = 0..self.config.arms.len();
+        let ahead: Vec<u32> = arms.map(|arm| self.origin.ahead(arm)).collect();
         let Some(bandit) = &mut self.origin.bandit else {
             return Choice::of(current, self.origin.why);
         };
-        let is_alone = self.origin.in_flight.iter().all(|count| *count == 0);
-        let may_probe = request.replay_safe;
-        let advice = bandit.advise(
-            self.now,
-            current,
-            |arm| usable.has(arm),
-            (may_probe, is_alone),
-            self.random,
-            &self.config.parameters,
-        );
+        let situation = Situation {
+            usable: &|arm| usable.has(arm),
+            ahead: &ahead,
+            is_free: request.replay_safe,
+            is_alone: self.origin.in_flight.iter().all(|count| *count == 0),
+        };
+        let parameters = &self.config.parameters;
+        let advice = bandit.advise(self.now, current, &situation, self.random, parameters);
         match advice {
             Advice::Stay(probability) => {
                 let probability = probability as f32;
@@ -267,6 +267,14 @@ impl Turn<'_> {
                 self.switch(arm, SwitchCause::Belief);
                 let probability = probability as f32;
                 Choice::of(arm, Reason::Belief { probability })
+            }
+            Advice::Spread(arm, probability) if self.origin.failures[arm] > 0 => {
+                let probability = probability as f32;
+                Choice::of(current, Reason::Belief { probability })
+            }
+            Advice::Spread(arm, probability) => {
+                let probability = probability as f32;
+                Choice::of(arm, Reason::LessLoaded { probability })
             }
             Advice::Probe(arm, probability) => {
                 let probability = probability as f32;

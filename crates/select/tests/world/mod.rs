@@ -41,6 +41,8 @@ pub(crate) struct Conditions {
     pub(crate) quic: Option<f64>,
     /// Relative deviation.
     pub(crate) noise: f64,
+    /// By how much of its own mean a request takes longer for each one in flight on the same arm.
+    pub(crate) wait: f64,
 }
 
 impl Conditions {
@@ -49,6 +51,7 @@ impl Conditions {
             tcp,
             quic: Some(quic),
             noise: 0.1,
+            wait: 0.0,
         }
     }
 
@@ -57,6 +60,7 @@ impl Conditions {
             tcp,
             quic: None,
             noise: 0.1,
+            wait: 0.0,
         }
     }
 }
@@ -134,6 +138,9 @@ impl World {
         } else {
             Some(self.conditions.tcp)
         };
+        let others = self.flying.values();
+        let others = others.filter(|it| it.outcome.arm == decision.arm).count();
+        let mean = mean.map(|mean| mean * (1.0 + self.conditions.wait * others as f64));
         let (end, outcome) = match (mean, &decision.hedge) {
             (Some(mean), _) => {
                 let completion = self.millis(mean);

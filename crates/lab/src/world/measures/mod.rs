@@ -162,6 +162,7 @@
 //! | `requests`, `failed` | requests, and those that failed |
 //! | `rct_mean_ms`, `rct_p50_ms`, `rct_sd_ms`, `rct_p99_ms` | request completion time: mean, nearest-rank percentiles, standard deviation |
 //! | `probe_share` | requests that served to compare protocols, in experiments or as probes of `plus` / requests |
+//! | `less_loaded_share` | requests that `plus` sent over another arm than the one in use because they waited for fewer others there / requests |
 //! | `hedged_share`, `quic_share` | requests that were also sent over TCP, and requests that QUIC answered / requests |
 //! | `experiment_share` | experiments / requests |
 //! | `switches`, `switch_share` | changes of the protocol that an experiment, a model, a boundary or a belief made; the same / requests |

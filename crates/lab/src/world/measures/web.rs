@@ -50,6 +50,11 @@ pub(super) const WEB: &[Column<GroupFacts>] = &[
     }),
     ("rct_p99_ms", |group| percentile(times(group), 0.99)),
     ("probe_share", |group| share(group, |it| it.is_probe)),
+    ("less_loaded_share", |group| {
+        let stats = &group.web.as_ref()?.stats;
+        let less_loaded = stats.with_reason("less_loaded");
+        ratio(less_loaded as f64, stats.requests as f64)
+    }),
     ("hedged_share", |group| share(group, |it| it.hedged)),
     ("quic_share", |group| {
         share(group, |it| it.transport == Transport::Quic)

@@ -96,6 +96,7 @@ fn selector(spec: &WebSpec, strategy: &Strategy, seed: u64) -> Result<Selector, 
         ("score_threshold", spec.score_threshold),
         ("stall_factor", spec.stall_factor),
         ("stall_factor_min", spec.stall_factor_min),
+        ("plus_spread", spec.plus_spread),
         (
             "hedge_floor",
             spec.hedge_floor.map(|floor| floor.as_secs_f64()),
