@@ -14,6 +14,7 @@ mod endpoint;
 mod fairness;
 mod forwarding;
 mod forwarding_codecs;
+mod forwarding_runs;
 mod forwarding_silence;
 mod http_connect;
 mod ip_capsules;
