@@ -16,6 +16,7 @@ mod forwarding;
 mod forwarding_codecs;
 mod forwarding_runs;
 mod forwarding_silence;
+mod hop_recovery;
 mod http_connect;
 mod ip_capsules;
 mod ip_enforcement;
