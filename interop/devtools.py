@@ -1,12 +1,34 @@
 """A headless Chromium, driven through its DevTools protocol over a pair of pipes."""
 
 import base64
+import hashlib
 import json
 import os
 import select
 import subprocess
 import time
 from pathlib import Path
+
+# Flags of every run: nothing but what the page asks for goes over the network, and it may run as root.
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def key_digest(certificate: Path) -> str:
+    """What Chromium is told to trust: the digest of the certificate's public key, base64."""
+    key = subprocess.run(
+        ["openssl", "x509", "-in", certificate, "-pubkey", "-noout"], check=True, capture_output=True
+    ).stdout
+    der = subprocess.run(
+        ["openssl", "pkey", "-pubin", "-outform", "der"], input=key, check=True, capture_output=True
+    ).stdout
+    return base64.b64encode(hashlib.sha256(der).digest()).decode()
 
 
 class Browser:

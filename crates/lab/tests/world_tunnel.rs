@@ -55,6 +55,18 @@ fn a_stream_delivers_everything_in_order() {
     assert!(stream("tunnel_dropped_share") < 0.01);
 }
 
+/// AutoRec on the connection between proxy and client: copies of what the stream has lost, and no other change.
+#[test]
+fn the_stream_of_a_tunnel_has_a_recovery_policy_of_its_own() {
+    let plain = run("cc = \"bbr3\"\ntunnel = \"stream\"\n");
+    let autorec = run("cc = \"bbr3\"\ntunnel = \"stream\"\ntunnel_recovery = \"autorec\"\n");
+    assert!(autorec("completed") > 30.0);
+    assert!(plain("tunnel_redundancy_cost") < 1e-9);
+    assert!((0.001..0.2).contains(&autorec("tunnel_redundancy_cost")));
+    // The connection in the tunnel has none.
+    assert!(autorec("redundancy_cost") < 1e-9);
+}
+
 #[test]
 fn in_forwarded_mode_nothing_waits_at_the_proxy() {
     let flow = run("cc = \"bbr3\"\ntunnel = \"forwarded\"\n");
@@ -122,4 +134,8 @@ fn what_can_not_be_in_a_tunnel_is_refused() {
     assert!(feedback.contains("feedback"), "{feedback}");
     let reports = error("cc = \"bbr3\"\ntunnel = \"repair\"\nreport_loss = 0.5\n");
     assert!(reports.contains("report_loss"), "{reports}");
+    let copies = error("cc = \"bbr3\"\ntunnel = \"repair\"\ntunnel_recovery = \"autorec\"\n");
+    assert!(copies.contains("tunnel_recovery"), "{copies}");
+    let policy = error("cc = \"bbr3\"\ntunnel = \"stream\"\ntunnel_recovery = \"autorex\"\n");
+    assert!(policy.contains("autorec"), "{policy}");
 }

@@ -35,6 +35,25 @@ pub trait DatagramCarrier: Send + Sync + 'static {
         payload: &[u8],
     ) -> Poll<io::Result<()>>;
 
+    /// Datagrams of equal size that [`poll_send_run`](Self::poll_send_run) may take at once; by default it is not used.
+    fn max_segments(&self) -> usize {
+        1
+    }
+
+    /// Takes several datagrams to `destination` at once: `run` has one after the other, of `size` bytes each but for a
+    /// shorter last one. After any error they come again, each by itself ([`poll_send`](Self::poll_send)): one that takes no
+    /// runs at the moment, or not these, says `Unsupported`.
+    fn poll_send_run(
+        &self,
+        cx: &mut Context<'_>,
+        destination: SocketAddr,
+        run: &[u8],
+        size: usize,
+    ) -> Poll<io::Result<()>> {
+        let _ = (cx, destination, run, size);
+        Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
+    }
+
     /// Waits until it is known that `remote` can't be reached, and returns why; by default that is never known.
     fn refusal(&self, remote: SocketAddr) -> Refusal<'_> {
         let _ = remote;

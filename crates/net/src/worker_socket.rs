@@ -56,7 +56,7 @@ impl WorkerSocket {
     pub(crate) fn max_segments(&self) -> usize {
         match self {
             Self::Udp(socket) => socket.max_segments(),
-            Self::Carrier(_) => 1,
+            Self::Carrier(carrier) => carrier.max_segments(),
         }
     }
 
@@ -102,7 +102,13 @@ impl WorkerSocket {
     ) -> Poll<io::Result<()>> {
         match self {
             Self::Udp(socket) => socket.poll_send(cx, parcel),
-            Self::Carrier(carrier) => carrier.poll_send(cx, parcel.destination, parcel.contents),
+            Self::Carrier(carrier) => {
+                let (to, contents) = (parcel.destination, parcel.contents);
+                match parcel.segment_size.filter(|size| *size < contents.len()) {
+                    Some(size) => carrier.poll_send_run(cx, to, contents, size),
+                    None => carrier.poll_send(cx, to, contents),
+                }
+            }
         }
     }
 }

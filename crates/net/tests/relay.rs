@@ -48,6 +48,36 @@ async fn connect(pair: &Pair, relay: &Relay) -> Connection {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_filter_drops_what_it_says_and_counts_it() {
+    guard(async {
+        let config = RelayConfig::new(LOOPBACK.parse().unwrap(), LOOPBACK.parse().unwrap());
+        let server = tokio::net::UdpSocket::bind(LOOPBACK).await.unwrap();
+        let to = server.local_addr().unwrap();
+        let relay = Relay::start(RelayConfig { to, ..config }).unwrap();
+        relay.set_filter(Some(Box::new(|direction, datagram| {
+            direction == Direction::Down || datagram != b"no"
+        })));
+        let client = tokio::net::UdpSocket::bind(LOOPBACK).await.unwrap();
+        client.connect(relay.local_addr()).await.unwrap();
+        let mut buffer = [0; 10];
+        for text in [&b"no"[..], b"yes"] {
+            client.send(text).await.unwrap();
+        }
+        let (len, from) = server.recv_from(&mut buffer).await.unwrap();
+        assert_eq!(&buffer[..len], b"yes");
+        assert_eq!(relay.counters().filtered, 1);
+        server.send_to(b"no", from).await.unwrap();
+        let len = client.recv(&mut buffer).await.unwrap();
+        assert_eq!(&buffer[..len], b"no", "it is for the other direction");
+        relay.set_filter(None);
+        client.send(b"no").await.unwrap();
+        let len = server.recv(&mut buffer).await.unwrap();
+        assert_eq!(&buffer[..len], b"no");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transfer_survives_five_percent_loss() {
     guard(async {
         let (pair, relay) = through(|config| {

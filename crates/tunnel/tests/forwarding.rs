@@ -39,7 +39,7 @@ use crate::stage::{
     Connector, NAME, Stage, config, content, endpoint_config, guard, origin, serving, target, token,
 };
 
-fn client_by(connector: Connector, transforms: &[Transform]) -> TunnelClient {
+pub(crate) fn client_by(connector: Connector, transforms: &[Transform]) -> TunnelClient {
     let template = Template::new(NAME).unwrap();
     TunnelClient::with_forwarding(template, Some(&token()), connector, transforms)
 }
@@ -51,7 +51,7 @@ fn client(stage: &Stage, transforms: &[Transform]) -> TunnelClient {
     )
 }
 
-fn endpoint(client: TunnelClient) -> TunnelEndpoint {
+pub(crate) fn endpoint(client: TunnelClient) -> TunnelEndpoint {
     TunnelEndpoint::new(client, &EndpointOptions::new(endpoint_config(4), [4; 32])).unwrap()
 }
 
@@ -59,7 +59,7 @@ async fn get(connection: Connection) -> Bytes {
     get_with(&SendRequest::new(connection, h3::Config::default())).await
 }
 
-async fn get_with(client: &SendRequest) -> Bytes {
+pub(crate) async fn get_with(client: &SendRequest) -> Bytes {
     let request = Request::get(format!("https://{NAME}/"));
     let request = request.body(Empty::<Bytes>::new()).unwrap();
     let response = client.send(request).await.unwrap();

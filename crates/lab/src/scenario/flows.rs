@@ -20,7 +20,7 @@ use super::setup::{App, FeedbackPolicies, FlowPaths, FlowSpec, LinkSpec, Transpo
 use super::streaming;
 use super::tunnel;
 
-const KEYS: [&str; 30] = [
+const KEYS: [&str; 31] = [
     "name",
     "app",
     "cc",
@@ -51,10 +51,11 @@ const KEYS: [&str; 30] = [
     tunnel::KEYS[1],
     tunnel::KEYS[2],
     tunnel::KEYS[3],
+    tunnel::KEYS[4],
 ];
 
 /// Default recovery policy: every loss is retransmitted once.
-const ARQ: &str = "arq";
+pub(super) const ARQ: &str = "arq";
 
 /// Most members of a group, and most groups.
 const MAX_MEMBERS: u64 = 10_000;

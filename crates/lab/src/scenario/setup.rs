@@ -206,6 +206,8 @@ pub struct TunnelSpec {
     pub config: TunnelConfig,
     /// The congestion controller of the connection between proxy and client.
     pub controller: Arc<dyn ControllerFactory>,
+    /// Its loss recovery: copies of what streams carry. Datagrams are sent once, whatever it is.
+    pub recovery: Arc<dyn PolicyFactory>,
 }
 
 /// What the policies of the two ends of video on demand, or in a tunnel, say to each other.

@@ -1,14 +1,23 @@
 //! The keys of a flow's tunnel.
 
+use std::sync::Arc;
+
+use swiftwater_policies::Policies;
 use swiftwater_sim::apps::{Carriage, TunnelConfig};
 
 use super::error::{Read, known_names};
-use super::flows::World;
+use super::flows::{ARQ, World};
 use super::reader::Reader;
 use super::setup::{App, TunnelSpec};
 
 /// The keys.
-pub(super) const KEYS: [&str; 4] = ["tunnel", "tunnel_at", "tunnel_cc", "report_loss"];
+pub(super) const KEYS: [&str; 5] = [
+    "tunnel",
+    "tunnel_at",
+    "tunnel_cc",
+    "tunnel_recovery",
+    "report_loss",
+];
 
 /// No tunnel.
 const NONE: &str = "none";
@@ -53,6 +62,14 @@ pub(super) fn read(
         None => row.string("cc")?.unwrap_or_default(),
     };
     let controller = world.options.catalogue.get(text);
+    let recovery = row.string("tunnel_recovery")?;
+    if recovery.is_some() && *carriage != Carriage::Stream {
+        let why = "only the tunnel `stream` has data that a recovery policy sends again";
+        return Err(row.fault("tunnel_recovery", why));
+    }
+    let reinjector = (world.options.policies)
+        .get(recovery.unwrap_or(ARQ))
+        .map_err(|error| row.fault("tunnel_recovery", error.to_string()))?;
     let report_loss = row.number("report_loss", 0.0..=1.0)?.unwrap_or(0.0);
     if report_loss > 0.0 && !reports {
         let why = "only the tunnel `tecc` reports";
@@ -67,5 +84,6 @@ pub(super) fn read(
             report_loss,
         },
         controller: controller.map_err(|error| row.fault("tunnel_cc", error.to_string()))?,
+        recovery: Arc::new(Policies::default().with_reinjector(reinjector)),
     }))
 }

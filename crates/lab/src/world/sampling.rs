@@ -178,6 +178,10 @@ fn tunnel_facts(network: &Network, group: &Group<'_>) -> TunnelFacts {
         let delays = stats.queue_delays_ms.into_iter().map(f64::from);
         facts.queue_delays_ms.extend(delays);
     }
+    for repair in group.tunnels.recovery(network) {
+        facts.new_bytes += repair.new_bytes;
+        facts.replica_bytes += repair.replica_bytes;
+    }
     facts
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use swiftwater_quic::crypto::{ClientCrypto, ServerCrypto};
-use swiftwater_quic::{ClientConfig, RetryPolicy, ServerConfig, TransportConfig};
+use swiftwater_quic::{ClientConfig, RepairStats, RetryPolicy, ServerConfig, TransportConfig};
 use swiftwater_sim::apps::{TunnelClient, TunnelProxy, TunnelStats};
 use swiftwater_sim::{HostId, Network, SimError};
 use swiftwater_units::{ByteCount, Instant};
@@ -82,6 +82,15 @@ impl Tunnels {
             .filter_map(|host| network.application::<TunnelProxy>(host))
             .map(TunnelProxy::stats)
     }
+
+    /// What loss recovery of the proxies did for streams so far.
+    pub(super) fn recovery<'n>(
+        &self,
+        network: &'n Network,
+    ) -> impl Iterator<Item = RepairStats> + use<'n> {
+        let proxies = self.proxies.clone().into_iter();
+        proxies.map(|host| network.totals(host).repair)
+    }
 }
 
 /// Settings of the connection between proxy and client.
@@ -90,6 +99,7 @@ fn transport(setup: &Setup, spec: &TunnelSpec) -> TransportConfig {
     let window = ByteCount::new(64 << 20);
     TransportConfig {
         controller: Arc::clone(&spec.controller),
+        policies: Arc::clone(&spec.recovery),
         initial_max_datagram_size: setup.datagram_size + OVERHEAD,
         mtu_discovery: None,
         max_idle_timeout: None,

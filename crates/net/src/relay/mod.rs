@@ -36,7 +36,7 @@ use crate::error::BindError;
 use flow::Frame;
 use shaper::Shaper;
 
-pub use shaper::Direction;
+pub use shaper::{Direction, Filter};
 
 /// What a relay is made from.
 #[derive(Clone, Debug)]
@@ -113,6 +113,8 @@ pub struct RelayCounters {
     pub unsent: u64,
     /// Idle clients whose place was given to another.
     pub replaced: u64,
+    /// Datagrams that the filter dropped before the links ([`Relay::set_filter`]).
+    pub filtered: u64,
     /// Times that [`Relay::rebind`] was called.
     pub rebinds: u64,
 }
@@ -209,6 +211,7 @@ impl Relay {
             refused: dealings.refused,
             replaced: dealings.replaced,
             unsent: tally.unsent,
+            filtered: tally.filtered,
             rebinds: dealings.rebinds,
         }
     }
@@ -241,6 +244,12 @@ impl Relay {
     /// What is wrong with both links for datagrams that come from now on.
     pub fn set_conditions(&self, up: LinkCondition, down: LinkCondition) -> Result<(), RelayError> {
         self.shaper.set_conditions(up, down)
+    }
+
+    /// From now on drops the datagrams for which `filter` returns false, before the links, or none: losses that depend on
+    /// what a datagram is. It is called in the thread that reads sockets, in the order of arrival, and must not wait.
+    pub fn set_filter(&self, filter: Option<Filter>) {
+        self.shaper.set_filter(filter);
     }
 
     /// Records every delivery from now on, for [`Relay::take_deliveries`]: 40 bytes each.

@@ -40,6 +40,9 @@ pub(super) trait Carried: Payload {
     fn into_data(self) -> Vec<u8>;
 }
 
+/// Says which datagrams pass to the links: `true` lets one pass.
+pub type Filter = Box<dyn FnMut(Direction, &[u8]) -> bool + Send>;
+
 struct Links<F> {
     up: Link<F>,
     down: Link<F>,
@@ -49,6 +52,10 @@ struct Links<F> {
     unsent: u64,
     /// What was delivered, if that is recorded.
     deliveries: Option<Vec<Delivery>>,
+    /// What passes to the links; everything without one.
+    filter: Option<Filter>,
+    /// Packets that it has dropped.
+    filtered: u64,
     stopped: bool,
 }
 
@@ -57,6 +64,7 @@ pub(super) struct Tally {
     pub(super) up: Counters,
     pub(super) down: Counters,
     pub(super) unsent: u64,
+    pub(super) filtered: u64,
 }
 
 /// Both links and the way to wake their thread.
@@ -82,6 +90,8 @@ impl<F: Carried> Shaper<F> {
                 pool: Vec::new(),
                 unsent: 0,
                 deliveries: None,
+                filter: None,
+                filtered: 0,
                 stopped: false,
             }),
             changed: Condvar::new(),
@@ -103,6 +113,9 @@ impl<F: Carried> Shaper<F> {
         let mut links = self.lock();
         let before = links.next_event();
         for (owner, ecn, packet) in packets {
+            if links.drops(direction, packet) {
+                continue;
+            }
             let mut data = links.pool.pop().unwrap_or_default();
             data.clear();
             data.extend_from_slice(packet);
@@ -180,6 +193,11 @@ impl<F: Carried> Shaper<F> {
         set.map_err(link("down"))
     }
 
+    /// From now on what passes to the links is what `filter` says, or everything.
+    pub(super) fn set_filter(&self, filter: Option<Filter>) {
+        self.lock().filter = filter;
+    }
+
     /// From now on every delivery is recorded.
     pub(super) fn record_deliveries(&self) {
         self.lock().deliveries.get_or_insert_default();
@@ -207,6 +225,7 @@ impl<F: Carried> Shaper<F> {
             up: *links.up.counters(),
             down: *links.down.counters(),
             unsent: links.unsent,
+            filtered: links.filtered,
         }
     }
 }
@@ -217,6 +236,14 @@ impl<F: Carried> Links<F> {
             Direction::Up => &mut self.up,
             Direction::Down => &mut self.down,
         }
+    }
+
+    /// Whether the filter drops a packet, which counts then.
+    fn drops(&mut self, direction: Direction, packet: &[u8]) -> bool {
+        let filter = self.filter.as_mut();
+        let drops = filter.is_some_and(|passes| !passes(direction, packet));
+        self.filtered += u64::from(drops);
+        drops
     }
 
     fn next_event(&self) -> Option<Instant> {

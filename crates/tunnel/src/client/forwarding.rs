@@ -43,8 +43,8 @@ struct State {
     path: Option<PathAddress>,
     /// Capsules for the proxy that are not on their way.
     capsules: Vec<CidCapsule>,
-    /// A packet for the target, reused.
-    packet: Vec<u8>,
+    /// Packets for the target, reused.
+    packets: Vec<u8>,
 }
 
 enum Phase {
@@ -87,7 +87,7 @@ impl Forwarding {
             phase: Phase::Opening,
             path: None,
             capsules: Vec::new(),
-            packet: Vec::new(),
+            packets: Vec::new(),
         };
         Self {
             datagrams,
@@ -126,18 +126,30 @@ impl Forwarding {
     pub(super) fn send(&self, datagram: &[u8]) -> bool {
         let mut guard = self.lock();
         let state = &mut *guard;
-        if !is_short(datagram) {
-            if !matches!(state.phase, Phase::Over) {
-                state.ids.observe_sent(datagram, &mut state.capsules);
-                state.send_capsules();
-            }
-            return false;
+        if is_short(datagram) {
+            return self.forward(state, datagram, datagram.len());
         }
+        if !matches!(state.phase, Phase::Over) {
+            state.ids.observe_sent(datagram, &mut state.capsules);
+            state.send_capsules();
+        }
+        false
+    }
+
+    /// Forwards several datagrams, of `size` bytes each in `run` but for a shorter last one, at once; false if one of them
+    /// has to go through the tunnel, or by itself.
+    pub(super) fn send_run(&self, run: &[u8], size: usize) -> bool {
+        let are_short = size > 0 && run.chunks(size).all(is_short);
+        are_short && self.forward(&mut self.lock(), run, size)
+    }
+
+    /// Forwards packets with short headers, of `size` bytes each but for a shorter last one.
+    fn forward(&self, state: &mut State, run: &[u8], size: usize) -> bool {
         let agreed = match &state.phase {
             Phase::Agreed(agreed) if !state.liveness.is_paused() => agreed,
             _ => return false,
         };
-        let Some(target) = state.ids.to_target(datagram) else {
+        let Some(target) = state.ids.to_target(run) else {
             return false;
         };
         let connection = self.datagrams.connection();
@@ -151,20 +163,30 @@ impl Forwarding {
             state.send_capsules();
             return false;
         }
-        let packet = &mut state.packet;
-        packet.clear();
-        let vcid = target.vcid.as_bytes();
-        if !replace_cid(datagram, target.cid_len, vcid, packet)
-            || !agreed.sending.encode(packet, vcid.len())
-        {
+        let packets = &mut state.packets;
+        packets.clear();
+        let (cid, vcid) = (run.get(1..=target.cid_len), target.vcid.as_bytes());
+        let mut count = 0;
+        for datagram in run.chunks(size) {
+            let begin = packets.len();
+            // All are for one connection ID: packets of one connection, nearly always.
+            if datagram.get(1..=target.cid_len) != cid
+                || !replace_cid(datagram, target.cid_len, vcid, packets)
+                || !agreed.sending.encode(&mut packets[begin..], vcid.len())
+            {
+                return false;
+            }
+            count += 1;
+        }
+        let size = size - target.cid_len + vcid.len();
+        // What the socket does not take waits in the tunnel, or is too large there too. If it took the first packets of
+        // a run, they go twice, which QUIC takes for what the network does now and then.
+        if let Err(error) = connection.send_beside(&path, packets, size, None) {
+            tracing::trace!(%error, "packets go through the tunnel");
             return false;
         }
-        // What the socket does not take waits in the tunnel, or is too large there too.
-        if let Err(error) = connection.send_beside(&path, packet, packet.len(), None) {
-            tracing::trace!(%error, "a packet goes through the tunnel");
-            return false;
-        }
-        if state.liveness.on_forwarded(connection.now()) {
+        let now = connection.now();
+        if (0..count).any(|_| state.liveness.on_forwarded(now)) {
             tracing::debug!("forwarded packets are not answered: the tunnel takes them");
             state.ids.suspend(&mut state.capsules);
             state.send_capsules();

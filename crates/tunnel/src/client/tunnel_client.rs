@@ -138,6 +138,11 @@ impl TunnelClient {
         }
     }
 
+    /// Whether proxies are asked to forward packets.
+    pub(super) fn asks_for_forwarding(&self) -> bool {
+        matches!(self.shared.asks, Asks::Forwarding(_))
+    }
+
     /// Opens a tunnel to `target`, and waits for the proxy's answer.
     pub async fn open(&self, target: &Target) -> Result<UdpTunnel, OpenError> {
         self.begin(target).await?.opened().await

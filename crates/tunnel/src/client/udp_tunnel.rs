@@ -317,6 +317,18 @@ impl UdpSender {
         }
     }
 
+    /// The same for several payloads one after the other, of `size` bytes each but for a shorter last one: all of them, or
+    /// false.
+    pub(super) fn forwards_run(&self, run: &[u8], size: usize) -> bool {
+        match &self.0 {
+            Way::Http3 {
+                forwarding: Some(forwarding),
+                ..
+            } => forwarding.send_run(run, size),
+            _ => false,
+        }
+    }
+
     /// The largest UDP payload that fits at present, bytes; it grows while the connection to the proxy finds out
     /// what its path carries.
     pub fn max_payload(&self) -> usize {

@@ -133,6 +133,7 @@
 //! | `tunnel_abandoned_share` | packets that the proxy gave up to repair / packets |
 //! | `tunnel_dropped_share` | packets that found no room at the proxy, or waited for too long / packets |
 //! | `tunnel_reports_share` | reports of the proxy / packets |
+//! | `tunnel_redundancy_cost` | with `tunnel = "stream"`: bytes of replicas that `tunnel_recovery` adds at the proxy / stream bytes sent for the first time |
 //! | `tunnel_forwarded_share` | with `tunnel = "forwarded"`: packets that passed beside the connection between proxy and client / packets |
 //!
 //! # Sessions (`session`)
@@ -277,6 +278,7 @@ fn in_tunnel(flow: &FlowSpec) -> [&'static [Column<GroupFacts>]; 2] {
         Some(spec) if spec.config.carriage == Carriage::Forwarded => {
             [tunnel::TUNNEL, tunnel::FORWARDED]
         }
+        Some(spec) if spec.config.carriage == Carriage::Stream => [tunnel::TUNNEL, tunnel::STREAM],
         Some(_) => [tunnel::TUNNEL, &[]],
     }
 }

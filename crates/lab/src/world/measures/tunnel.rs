@@ -1,5 +1,7 @@
 //! Measures of the tunnels of a group of flows.
 
+use swiftwater_units::ByteCount;
+
 use super::Column;
 use super::facts::{GroupFacts, ratio};
 use super::statistics::percentile;
@@ -17,6 +19,10 @@ pub(in crate::world) struct TunnelFacts {
     pub(in crate::world) resent: u64,
     /// Packets given up.
     pub(in crate::world) abandoned: u64,
+    /// Bytes of streams that the proxies sent for the first time.
+    pub(in crate::world) new_bytes: ByteCount,
+    /// Bytes of the copies of them that recovery policies added.
+    pub(in crate::world) replica_bytes: ByteCount,
     /// Reports.
     pub(in crate::world) reports: u64,
     /// Milliseconds that packets find waiting before them.
@@ -55,6 +61,12 @@ pub(super) const TUNNEL: &[Column<GroupFacts>] = &[
 /// Of groups in tunnels in forwarded mode.
 pub(super) const FORWARDED: &[Column<GroupFacts>] = &[("tunnel_forwarded_share", |group| {
     share(group, group.tunnel.forwarded)
+})];
+
+/// Of groups in tunnels of a stream.
+pub(super) const STREAM: &[Column<GroupFacts>] = &[("tunnel_redundancy_cost", |group| {
+    let (replicas, new) = (group.tunnel.replica_bytes, group.tunnel.new_bytes);
+    ratio(replicas.get() as f64, new.get() as f64)
 })];
 
 fn share(group: &GroupFacts, count: u64) -> Option<f64> {

@@ -30,6 +30,9 @@ const ARRIVALS: usize = 256;
 /// Tunnels at once.
 const MAX_FLOWS: usize = 1024;
 
+/// Datagrams that are forwarded at once: as many as Linux takes in one system call (`UDP_MAX_SEGMENTS`).
+const MAX_RUN: usize = 64;
+
 /// For so long nothing is tried again after a refusal.
 const REFUSED_FOR: Duration = Duration::from_secs(1);
 
@@ -198,6 +201,34 @@ impl DatagramCarrier for TunnelCarrier {
         };
         drop(table);
         self.send(cx, &sender, payload)
+    }
+
+    fn max_segments(&self) -> usize {
+        if self.client.asks_for_forwarding() {
+            MAX_RUN
+        } else {
+            1
+        }
+    }
+
+    /// Runs pass beside the connection to the proxy, if they may; in the tunnel each datagram is by itself.
+    fn poll_send_run(
+        &self,
+        _cx: &mut Context<'_>,
+        destination: SocketAddr,
+        run: &[u8],
+        size: usize,
+    ) -> Poll<io::Result<()>> {
+        let mut table = self.flows.lock();
+        let is_sent = match table.get_mut(&destination) {
+            Some(Flow::Open { sender, is_used }) => {
+                *is_used = true;
+                sender.forwards_run(run, size)
+            }
+            _ => false,
+        };
+        let unsupported = || io::ErrorKind::Unsupported.into();
+        Poll::Ready(is_sent.then_some(()).ok_or_else(unsupported))
     }
 
     fn refusal(&self, remote: SocketAddr) -> Refusal<'_> {
