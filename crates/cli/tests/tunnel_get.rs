@@ -3,7 +3,9 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use crate::https::http;
 use crate::support::{Running, Site, failed, keys, run, succeeded, swiftwater};
@@ -78,6 +80,34 @@ fn get_goes_through_a_proxy_and_the_proxy_counts() {
     assert!((count("swiftwater_tunnels_opened_total") - 4.0).abs() < 0.1);
     assert!(count("swiftwater_tunnel_bytes_total{direction=\"to-client\"}") > 4e6);
     assert!(count("swiftwater_tunnel_datagrams_total{direction=\"to-target\"}") > 40.0);
+}
+
+#[test]
+fn a_proxy_that_has_gone_is_given_up() {
+    let content = vec![7; 3_000_000];
+    let site = Site::start(&[("file", &content)]);
+    let Proxy { directory, server } = Proxy::start();
+    let url = format!("https://127.0.0.1:{}/file", site.port);
+    let mut get = swiftwater();
+    get.args(["get", &url, "--no-state", "--limit-rate", "4mbit"]);
+    get.args(["--retry-max-time", "500ms"]);
+    get.args(["--proxy", server.first["address"].as_str().unwrap()]);
+    get.arg("--proxy-token-file")
+        .arg(directory.path().join("tokens"));
+    get.arg("--proxy-ca")
+        .arg(directory.path().join("dev-cert.pem"));
+    get.arg("--ca").arg(site.certificate());
+    get.arg("-o").arg(site.path("received"));
+    let get = get.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let get = get.spawn().unwrap();
+    let part = site.path(".received.part");
+    while fs::metadata(&part).map_or(0, |data| data.len()) == 0 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    server.end_at_once();
+    let error = failed(&get.wait_with_output().unwrap(), CONNECTION);
+    assert!(error.contains("--retry-max-time"), "{error}");
+    assert!(error.contains("bytes are kept"), "{error}");
 }
 
 #[test]

@@ -48,8 +48,8 @@ Files of one server share connections. Without --protocol, HTTP/3 and TCP race, 
 request after the first goes over what completes requests sooner; GET and HEAD without content may then be sent twice.
 
 A file has its final name only when it is complete; until then it is called .NAME.part, and what the server
-calls its version is in .NAME.part.json. If the connection is lost, get continues by itself a few times. What is
-then missing, or after an interruption, -C fetches; if the file changed meanwhile, all of it. Servers that
+calls its version is in .NAME.part.json. If the connection is lost, get continues by itself a few times, as long as
+more arrives within a minute (--retry-max-time). What is then missing, or after an interruption, -C fetches; if the file changed meanwhile, all of it. Servers that
 name no version (a strong ETag or an old enough Last-Modified) make that impossible: nothing is kept.
 
 Statuses from 400 up, and redirects unless -L follows them, are failures (exit code 13) and write no file.
@@ -119,6 +119,11 @@ pub struct GetArgs {
     #[arg(long, value_name = "TIMES", default_value_t = 0, help_heading = "Limits",
           value_parser = clap::value_parser!(u32).range(0..=100))]
     pub retry: u32,
+
+    /// Give a URL up when it has failed, was requested again, and nothing more of it has arrived for this time: its server,
+    /// or the proxy, is gone [default: 1min; none with --retry]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration, help_heading = "Limits")]
+    pub retry_max_time: Option<Duration>,
 
     /// Concurrent downloads
     #[arg(short = 'j', long, value_name = "N", default_value_t = 8, help_heading = "Limits",

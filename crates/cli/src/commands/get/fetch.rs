@@ -9,7 +9,7 @@ use swiftwater::Connection;
 use swiftwater_http::client::{self, ArmChoice, Chosen, Error, HttpClient, Measurements, Origin};
 use swiftwater_http::web::body::Body;
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, timeout, timeout_at};
 use tower::{ServiceExt, service_fn};
 use tower_http::decompression::Decompression;
 
@@ -65,6 +65,8 @@ pub(super) struct Options {
     /// Bytes of content, after decompression, beyond which a URL is aborted.
     pub(super) max_size: Option<u64>,
     pub(super) retry: u32,
+    /// For how long a URL is requested again while nothing more of it arrives.
+    pub(super) retry_max_time: Option<Duration>,
     pub(super) max_time: Option<Duration>,
 }
 
@@ -149,10 +151,17 @@ impl Context {
             ));
         }
         let order = &self.order;
-        let mut tries = Retries::new(options.retry, &order.method, order.is_repeatable());
+        let mut tries = Retries::new(
+            options.retry,
+            options.retry_max_time,
+            &order.method,
+            order.is_repeatable(),
+        );
         loop {
             let keep_failures = options.keep_failures && !tries.may_repeat();
-            let trouble = match self.exchange(item, &mut sink, trace, keep_failures).await {
+            let until = tries.until();
+            let exchanged = self.exchange(item, &mut sink, trace, keep_failures, until);
+            let trouble = match exchanged.await {
                 Ok(None) => {
                     sink.complete().await?;
                     return Ok(Ending::Complete);
@@ -163,7 +172,8 @@ impl Context {
                 }
                 Err(trouble) => trouble,
             };
-            let pause = match tries.pause(trouble, &sink) {
+            let so_far = (Instant::now(), trace.received);
+            let pause = match tries.pause(trouble, &sink, so_far) {
                 Ok(pause) => pause,
                 Err(failure) => return Err(kept(failure, &sink)),
             };
@@ -177,20 +187,28 @@ impl Context {
         }
     }
 
-    /// Sends one request, follows redirects, and writes the content. A failure status whose content
-    /// is to be written is not an error here.
+    /// Sends one request, follows redirects, and writes the content; the response must begin by `until`. A failure status
+    /// whose content is to be written is not an error here.
     async fn exchange(
         &self,
         item: &Item,
         sink: &mut Sink,
         trace: &mut Trace,
         keep_failures: bool,
+        until: Option<Instant>,
     ) -> Result<Option<Failure>, Incomplete> {
         let from = sink.standing().map(|(offset, record)| From {
             offset,
             record: record.clone(),
         });
-        let (ask, response) = self.answer(item, from.as_ref(), trace).await?;
+        let answer = self.answer(item, from.as_ref(), trace);
+        let (ask, response) = match until {
+            None => answer.await?,
+            Some(until) => match timeout_at(until.into(), answer).await {
+                Ok(answer) => answer?,
+                Err(_) => return Err(Incomplete::Late),
+            },
+        };
         if self.options.heads && !std::mem::replace(&mut trace.heads_shown, true) {
             let head = transcript::head(&response) + "\n";
             let show = || output::raw(head.as_bytes());

@@ -119,6 +119,7 @@ fn options(args: &GetArgs, verbose: bool) -> Options {
         protocol: args.protocol,
         max_size: args.max_size(),
         retry: args.retry,
+        retry_max_time: args.retry_max_time,
         max_time: args.max_time,
     }
 }
