@@ -8,7 +8,6 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::multipath::relay_to;
 use crate::support::{Running, Site, failed, run, succeeded, swiftwater};
 
 /// The exit codes of wrong usage, and of a server that can't be reached.
@@ -71,11 +70,6 @@ impl Proxy {
 
 /// `get` of `/file` through proxies, the nearest first.
 fn get(site: &Site, via: &[String], last: (&Proxy, &str)) -> Command {
-    get_within("20s", site, via, last)
-}
-
-/// The same with this limit for a connection.
-fn get_within(limit: &str, site: &Site, via: &[String], last: (&Proxy, &str)) -> Command {
     let (proxy, tokens) = last;
     let mut get = swiftwater();
     get.args(["get", &site.url("/file"), "--no-state", "--force"]);
@@ -84,7 +78,7 @@ fn get_within(limit: &str, site: &Site, via: &[String], last: (&Proxy, &str)) ->
     }
     get.args(["--proxy", proxy.address(), "--proxy-token-file", tokens]);
     get.args(["--proxy-ca", &proxy.file("dev-cert.pem")]);
-    get.args(["--connect-timeout", limit]);
+    get.args(["--connect-timeout", "20s"]);
     get.arg("--ca").arg(site.certificate());
     get.arg("-o").arg(site.path("received"));
     get
@@ -202,61 +196,6 @@ fn an_error_names_the_proxy() {
         error.contains(&format!("through {}", near.address())),
         "{error}"
     );
-}
-
-/// A path that carries what one tunnel needs, and not what a chain of two does.
-#[test]
-fn a_path_for_too_small_packets_is_named() {
-    let site = Site::start(&[("file", b"content")]);
-    let (near, far) = (Proxy::start(), Proxy::start());
-    let (first, last) = (near.file("tokens"), far.file("tokens"));
-    let (_relay, address) = relay_to(near.address(), &["--mtu", "1300"]);
-    let through = |last_of: &Proxy, tokens: &str, via: &[String]| {
-        let mut get = get_within("2s", &site, via, (last_of, tokens));
-        get.args(["--proxy-http-version", "h3"]).output().unwrap()
-    };
-    let hop = near.hop(&first, ",http-version=h3");
-    let hop = hop.replacen(near.address(), &address, 1);
-    let error = failed(
-        &through(&far, &last, std::slice::from_ref(&hop)),
-        CONNECTION,
-    );
-    assert!(error.contains(&format!("{address} answers")), "{error}");
-    assert!(error.contains("none of 1304"), "{error}");
-    // Over TCP there is no such limit.
-    let hop = hop.replace("http-version=h3", "http-version=h2");
-    let hop = hop.replacen(&address, near.address(), 1);
-    succeeded(&through(&far, &last, &[hop]));
-    // One proxy is content with less.
-    let output = get_by(&site, &address, &near).output().unwrap();
-    succeeded(&output);
-    // Without an answer at all, size is not the reason.
-    let gone = far.address().to_owned();
-    far.log();
-    let error = failed(&get_by(&site, &gone, &near).output().unwrap(), CONNECTION);
-    assert!(!error.contains("answers packets"), "{error}");
-}
-
-/// `get` through one proxy at `address`.
-fn get_by(site: &Site, address: &str, proxy: &Proxy) -> Command {
-    let mut get = swiftwater();
-    get.args(["get", &site.url("/file"), "--no-state", "--force"]);
-    get.args([
-        "--proxy",
-        address,
-        "--proxy-token-file",
-        &proxy.file("tokens"),
-    ]);
-    get.args([
-        "--proxy-ca",
-        &proxy.file("dev-cert.pem"),
-        "--proxy-http-version",
-        "h3",
-    ]);
-    get.args(["--connect-timeout", "2s"]);
-    get.arg("--ca").arg(site.certificate());
-    get.arg("-o").arg(site.path("received"));
-    get
 }
 
 #[test]

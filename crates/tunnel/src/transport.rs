@@ -25,15 +25,10 @@ pub fn fit_initial_packets(transport: &mut TransportConfig) {
 /// [`fit_initial_packets`] does, and each further one adds 52 bytes, the headers of a connection and a tunnel. The path must
 /// carry that much: five of them need 1460 bytes.
 pub fn fit_nested_packets(transport: &mut TransportConfig, nested: u16) {
-    let size = &mut transport.initial_max_datagram_size;
-    *size = (*size).max(nested_packet_size(nested));
-}
-
-/// The UDP payload, bytes, that the path of a connection must carry for `nested` connections of QUIC, one within the other,
-/// in its tunnels.
-pub fn nested_packet_size(nested: u16) -> u16 {
     let further = nested.saturating_sub(1);
-    INITIAL_DATAGRAM_SIZE.saturating_add(further.saturating_mul(NESTED_HEADERS))
+    let wanted = INITIAL_DATAGRAM_SIZE.saturating_add(further.saturating_mul(NESTED_HEADERS));
+    let size = &mut transport.initial_max_datagram_size;
+    *size = (*size).max(wanted);
 }
 
 /// The same, and keeps the connection open while tunnels are silent: for clients.

@@ -1,13 +1,12 @@
 //! Connections to a proxy: over UDP and TCP, over several paths, or through the proxy before it.
 
 use std::fmt::Display;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use swiftwater::Client;
 use swiftwater::tls::rustls::ClientConfig;
-use swiftwater::{Client, ClientError, ConnectionError, TransportConfig};
 use swiftwater_http::h3;
 use swiftwater_http::tcp::{ALPN_HTTP2, ALPN_HTTP11};
 use swiftwater_http::udp::{ALPN_HTTP3, SendRequest};
@@ -16,24 +15,18 @@ use swiftwater_tunnel::client::{
     Connect, Connecting, ConnectingTcp, HttpVersions, TcpConnection, TunnelCarrier, TunnelClient,
 };
 use swiftwater_tunnel::target::Target;
-use swiftwater_tunnel::transport::{fit_nested_packets, for_client, nested_packet_size};
+use swiftwater_tunnel::transport::{fit_nested_packets, for_client};
 use tokio::time::timeout;
 
 use super::hop::ProxyHop;
 use crate::exit::{Exit, Failure};
 use crate::multipath::{PathArgs, PathManagers};
 use crate::transport::{
-    Tuning, build_failure, client, client_failure, connection_failure, resolve,
+    Tuning, build_failure, client, client_failure, connect, connection_failure,
 };
 
 /// How long QUIC gets for each proxy that must be connected before TCP is tried.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// UDP payload that every path for QUIC carries, bytes (RFC 9000, section 14).
-const LEAST_DATAGRAM: u16 = 1200;
-
-/// Bytes of the headers of IPv6 and UDP, which a packet has at most.
-const HEADERS: u16 = 40 + 8;
 
 /// The version of HTTP to the proxy.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
@@ -87,10 +80,6 @@ pub(super) struct ProxyConnector {
     /// Keeps several paths to the proxy, if they were asked for.
     paths: Option<PathManagers>,
     through: Option<Through>,
-    /// UDP payload that the path to the proxy must carry, bytes.
-    needed: u16,
-    /// Connections of QUIC, one within the other, inside the one to the proxy.
-    nested: u16,
 }
 
 impl Through {
@@ -109,11 +98,24 @@ impl Through {
         format!("through {}: {why}", self.name).into()
     }
 
-    /// The address of `target` at the carrier. The proxy is connected: else its failure would be a timeout there.
-    async fn address_of(&self, target: &Target) -> Result<SocketAddr, BoxError> {
+    /// A connection of `client`, whose datagrams the carrier carries, to `target`.
+    async fn connect(
+        &self,
+        client: &Client,
+        target: &Target,
+        host: &str,
+    ) -> Result<swiftwater::Connection, BoxError> {
+        // Else its failure would be a timeout here.
         let connected = self.tunnels.connected().await;
         connected.map_err(|error| self.failure(error.0))?;
-        Ok(self.carrier.address_of(target))
+        let address = self.carrier.address_of(target);
+        tokio::select! {
+            biased;
+            connected = client.connect_any(vec![address], host) => {
+                connected.map_err(|error| self.failure(client_failure(&error, &target.to_string())))
+            }
+            refusal = self.carrier.refusal(address) => Err(self.failure(refusal)),
+        }
     }
 }
 
@@ -133,7 +135,6 @@ impl ProxyConnector {
             fit_nested_packets(transport, settings.nested);
             transport.handshake_timeout = time_limit;
         });
-        let needed = nested_packet_size(settings.nested);
         let mut several = None;
         let (mut builder, through) = match way {
             Way::Paths(paths) if paths.is_used() => {
@@ -179,88 +180,19 @@ impl ProxyConnector {
             time_limit,
             has_identity: hop.identity.is_some(),
             through,
-            needed,
-            nested: settings.nested,
         })
     }
 
     async fn connect_quic(&self) -> Result<swiftwater::Connection, BoxError> {
-        let addresses = match &self.through {
-            Some(through) => vec![through.address_of(&self.target).await?],
-            None => {
-                let resolved = resolve(&self.host, self.target.port()).await;
-                resolved.map_err(|failure| failure.to_string())?
-            }
-        };
-        let connecting = self.quic.connect_any(addresses.clone(), &self.host);
-        let connected = match &self.through {
-            None => connecting.await,
-            Some(through) => tokio::select! {
-                biased;
-                connected = connecting => connected,
-                refusal = through.carrier.refusal(addresses[0]) => return Err(through.failure(refusal)),
-            },
-        };
-        let connection = match connected {
-            Ok(connection) => connection,
-            Err(error) => return Err(self.failure(&error, &addresses).await),
-        };
+        if let Some(through) = &self.through {
+            return through.connect(&self.quic, &self.target, &self.host).await;
+        }
+        let connected = connect(&self.quic, &self.host, self.target.port()).await;
+        let connection = connected.map_err(|failure| failure.to_string())?;
         if let Some(paths) = &self.paths {
             paths.attend(&connection, []);
         }
         Ok(connection)
-    }
-
-    /// Why there is no connection to the proxy at `addresses`. Silence may be for the size of packets.
-    async fn failure(&self, error: &ClientError, addresses: &[SocketAddr]) -> BoxError {
-        let (target, needed) = (self.target.to_string(), self.needed);
-        let is_silent = matches!(
-            error,
-            ClientError::Connection(ConnectionError::HandshakeTimedOut)
-        );
-        let why = if is_silent && self.answers_small_packets(addresses).await {
-            let behind = match self.nested {
-                1 => "QUIC in its tunnels needs".to_owned(),
-                nested => format!("{nested} connections in its tunnels, one in the other, need"),
-            };
-            format!(
-                "{target} answers packets of {LEAST_DATAGRAM} bytes but none of {needed}, which {behind}: the path to it \
-                 must carry UDP payloads of {needed} bytes (MTU {}); else use HTTP/2 to this proxy, or fewer proxies",
-                needed + HEADERS
-            )
-        } else {
-            client_failure(error, &target).to_string()
-        };
-        match &self.through {
-            Some(through) => through.failure(why),
-            None => why.into(),
-        }
-    }
-
-    /// Whether somebody at `addresses` answers packets of the least size.
-    async fn answers_small_packets(&self, addresses: &[SocketAddr]) -> bool {
-        let mut config = self.quic.config().clone();
-        let mut transport = TransportConfig::clone(&config.transport);
-        transport.initial_max_datagram_size = LEAST_DATAGRAM;
-        transport.mtu_discovery = None;
-        transport.handshake_timeout = PATIENCE;
-        config.transport = Arc::new(transport);
-        let endpoint = self.quic.endpoint();
-        for &address in addresses {
-            let Ok(connecting) = endpoint.connect(&config, address, &self.host) else {
-                continue;
-            };
-            match connecting.await {
-                Err(ConnectionError::HandshakeTimedOut) => {}
-                Ok(connection) => {
-                    connection.close(0, b"");
-                    return true;
-                }
-                // It is an answer, whatever it says.
-                Err(_) => return true,
-            }
-        }
-        false
     }
 
     async fn connect_by_tcp(&self) -> Result<TcpConnection, BoxError> {
