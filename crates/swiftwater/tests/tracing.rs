@@ -1,5 +1,4 @@
-//! Events of connections at a tracing subscriber. A separate test binary, because the subscriber is
-//! global.
+//! Events of connections at a tracing subscriber. It is global, so that it sees those of other tests, too.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -23,10 +22,11 @@ impl Write for Lines {
 }
 
 impl Lines {
-    fn of(&self, part: &str) -> Vec<String> {
+    /// Those with all of these parts.
+    fn of(&self, parts: [&str; 2]) -> Vec<String> {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        let lines = text.lines().filter(|line| line.contains(part));
-        lines.map(str::to_owned).collect()
+        let has_all = |line: &&str| parts.iter().all(|part| line.contains(part));
+        text.lines().filter(has_all).map(str::to_owned).collect()
     }
 }
 
@@ -68,14 +68,17 @@ async fn both_ends_of_a_connection_report_its_end() {
         .await
         .expect("the test hangs");
 
-    let connected = lines.of("connected");
+    let remote = format!("remote={address}}}");
+    let begin = lines.of(["connected", &remote]);
+    assert_eq!(begin.len(), 1, "{begin:?}");
+    let id = format!("id={} ", field(&begin[0], "id"));
+    let connected = lines.of(["connected", &id]);
     assert_eq!(connected.len(), 2, "{connected:?}");
     assert_ne!(field(&connected[0], "side"), field(&connected[1], "side"));
-    assert_eq!(field(&connected[0], "id"), field(&connected[1], "id"));
-    let closed = lines.of("closed");
+    let closed = lines.of(["closed", &id]);
     assert_eq!(closed.len(), 2, "{closed:?}");
     assert!(closed.iter().all(|line| line.contains(" INFO ")));
-    assert!(!lines.of("version chosen").is_empty());
-    assert!(!lines.of("protocol=test").is_empty());
-    assert!(lines.of("TRACE").is_empty());
+    assert!(!lines.of(["version chosen", &id]).is_empty());
+    assert!(!lines.of(["protocol=test", &id]).is_empty());
+    assert!(lines.of(["TRACE", ""]).is_empty());
 }
