@@ -245,7 +245,7 @@ mod tests {
         let max_time = Some(Duration::from_secs(5));
         let mut tries = Retries::new(1, max_time, &Method::GET, true);
         let now = Instant::now();
-        let lost = || Incomplete::Unreachable(Failure::new(Exit::Connection, "nobody is there"));
+        let lost = || Incomplete::Unreachable(Failure::new(Exit::Connection, "no answer"));
         // The repetition after 200 ms is within the limit, and has no response by its end.
         tries.pause(lost(), &Sink::Nothing, (now, 0)).unwrap();
         let late = now + Duration::from_secs(5);
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(failure.exit, Exit::Connection);
         let text = failure.to_string();
         assert!(
-            text.contains("nobody is there") && text.contains("for 5s"),
+            text.contains("no answer") && text.contains("for 5s"),
             "{text}"
         );
         // A pause that would end after the limit is not begun.
