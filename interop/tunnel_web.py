@@ -15,6 +15,9 @@ from pathlib import Path
 from devtools import QUIET, Browser, key_digest
 from tunnel_bench import INTEROP, PATIENCE, PYTHON, READY, SIZE, TOKEN, Failure, Skipped, free_port, program
 
+# libcurl for Python. Only the case that needs it installs it: not every machine has a built package of it.
+PYCURL = "pycurl==7.49.0"
+
 # The page has no picture and no style: what it loads is what is compared.
 PAGE = """<!doctype html><meta charset="utf-8"><title>tunnel</title><link rel="icon" href="data:,"><pre id="result"></pre>
 <script>
@@ -79,6 +82,9 @@ def curl_http2(bench):
         options = subprocess.run([curl, "--help", "all"], capture_output=True, text=True).stdout
         if "--proxy-http2" in options:
             return by_program(bench, curl, ["--proxy-http2"], "h2")
+    install = [str(PYTHON), "-m", "pip", "install", "--quiet", "--only-binary", ":all:", PYCURL]
+    if subprocess.run(install, capture_output=True).returncode != 0:
+        raise Skipped(f"curl has no --proxy-http2, and {PYCURL} can't be installed")
     origin, received = free_port(socket.SOCK_STREAM), bench.folder / "received"
     with bench.origin(origin), logging_proxy(bench, "--tokens", str(bench.tokens)) as (proxy, tunnels):
         words = [str(PYTHON), str(INTEROP / "peers" / "curl_get.py"), f"https://127.0.0.1:{origin}/file"]
@@ -125,7 +131,7 @@ def curl_local(bench):
 
 
 def chromium(bench, scheme, protocol):
-    """Chromium loads a page through the proxy, and the page a file, whose digest it tells."""
+    """Chromium loads a page through the proxy, and the page a file, whose digest it shows."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if not browser:
         raise Skipped("there is no Chromium")
