@@ -53,6 +53,7 @@ fn measured(number: usize) -> Measured {
     Measured {
         first_byte: Duration::from_millis(millis / 2),
         completion: Duration::from_millis(millis),
+        waited: Duration::ZERO,
         bytes: 20_000,
         rtt: Some(Duration::from_millis(millis / 3)),
         traffic: Some(Traffic {

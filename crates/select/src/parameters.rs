@@ -158,7 +158,7 @@ parameters! {
     plus_memory: Duration = 60, 1 to 3600, "Time constant of forgetting for an arm in use, select+.";
     plus_memory_idle: Duration = 300, 1 to 86400, "Time constant of forgetting for an arm not in use, select+.";
     plus_drift: f64 = 0.002, 0 to 1, "Growth per second of the variance of what is believed of an arm's log completion time relative to the others, select+.";
-    plus_horizon: f64 = 100, 1 to 10000, "Requests over which a probe must pay for itself, select+.";
+    plus_horizon: f64 = 400, 1 to 10000, "Requests over which a burst of probes must pay for itself, select+.";
     plus_probe_rate: f64 = 0.1, 0 to 0.5, "Longest-run share of requests used as probes, select+.";
     plus_probe_burst: f64 = 10, 1 to 50, "Probes that may be saved up, select+.";
     plus_burst: u32 = 8, 1 to 1000, "Requests that go over an arm together to probe it, at most: about half of those of a click, so that they wait for one another as they would on that arm alone, select+.";

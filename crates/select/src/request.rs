@@ -90,6 +90,8 @@ pub struct Measured {
     pub first_byte: Duration,
     /// To the last byte of the response (request completion time, RCT).
     pub completion: Duration,
+    /// How long the request waited for its connection before it was sent; zero on an established one.
+    pub waited: Duration,
     /// Bytes of content received.
     pub bytes: u64,
     /// Round-trip time of the connection now; `None` if it was not measured.
@@ -97,6 +99,13 @@ pub struct Measured {
     /// What was sent and sent again during the request, by the server: its own count if it exports one, else an estimate
     /// of the receiver ([`Traffic::of_segments`], [`Traffic::of_packets`]). `None` if unknown.
     pub traffic: Option<Traffic>,
+}
+
+impl Measured {
+    /// Whether the connection was made for this request, or for others at the same time: the wait was as long as half a round trip.
+    pub(crate) fn waited_for_handshake(&self) -> bool {
+        self.waited > self.rtt.unwrap_or_default() / 2 && !self.waited.is_zero()
+    }
 }
 
 /// Why there is no complete response.

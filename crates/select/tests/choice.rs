@@ -417,3 +417,53 @@ fn a_request_that_must_not_be_sent_twice_stays_on_the_arm_in_use() {
     let decision = world.send(false);
     assert_eq!(decision.arm, world.current());
 }
+
+/// How often select+ changes the arm in six clicks where QUIC, slower on its first click alone, is quicker than TCP afterwards. The requests
+/// of the first click waited so long for their connection.
+fn switches_after_a_slow_start(waited: Duration) -> u64 {
+    let mut selector = selector(Strategy::Plus);
+    let request = RequestDescription::new(NETWORK, origin());
+    selector.on_connection(Instant::ZERO, NETWORK, origin(), &Arm::h3());
+    for click in 0..6 {
+        let now = Instant::ZERO + click * Duration::from_secs(2);
+        let decisions: Vec<_> = (0..6).map(|_| selector.decide(now, &request)).collect();
+        for decision in decisions {
+            let millis = match (click, decision.arm == Arm::h3()) {
+                (0, true) => 1000,
+                (_, true) => 320,
+                (_, false) => 420,
+            };
+            let completion = Duration::from_millis(millis);
+            let measured = Measured {
+                first_byte: completion / 2,
+                completion,
+                waited: if click == 0 { waited } else { Duration::ZERO },
+                bytes: 20_000,
+                rtt: Some(Duration::from_millis(300)),
+                traffic: None,
+            };
+            let outcome = Outcome::new(decision.arm.clone(), Ok(measured));
+            selector.on_outcome(now + completion, decision.id, &outcome);
+        }
+    }
+    selector.stats().switches
+}
+
+#[test]
+fn select_plus_does_not_judge_an_arm_by_the_first_requests_on_its_connection() {
+    assert_eq!(switches_after_a_slow_start(Duration::from_millis(300)), 0);
+    assert!(switches_after_a_slow_start(Duration::ZERO) > 0);
+}
+
+#[test]
+fn select_plus_probes_rarely_where_it_knows_enough() {
+    let mut world = World::new(selector(Strategy::Plus), Conditions::new(100.0, 70.0), 3);
+    world.browse(5 * MINUTE);
+    let early = world.selector.stats().with_reason("probe");
+    let requests = world.selector.stats().requests;
+    world.browse(20 * MINUTE);
+    let probes = world.selector.stats().with_reason("probe") - early;
+    let share = probes as f64 / (world.selector.stats().requests - requests) as f64;
+    assert!(early > 0);
+    assert!(share < 0.05, "{share}");
+}

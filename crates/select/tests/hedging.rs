@@ -66,6 +66,7 @@ impl User {
         let measured = Measured {
             first_byte: FIRST_BYTE,
             completion: FIRST_BYTE,
+            waited: Duration::ZERO,
             bytes: 1_000,
             rtt: Some(Duration::from_millis(40)),
             traffic: None,

@@ -249,6 +249,7 @@ impl Checked {
         let measured = Measured {
             first_byte: Duration::from_millis(millis / 2),
             completion: Duration::from_millis(millis),
+            waited: Duration::from_millis(u64::from(how)),
             bytes,
             rtt: Some(Duration::from_millis(millis / 3)),
             traffic: Some(Traffic {

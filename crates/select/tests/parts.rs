@@ -87,6 +87,7 @@ fn measured(first_byte: u64, completion: u64, bytes: u64) -> Measured {
     Measured {
         first_byte: Duration::from_millis(first_byte),
         completion: Duration::from_millis(completion),
+        waited: Duration::ZERO,
         bytes,
         rtt: Some(Duration::from_millis(40)),
         traffic: Some(Traffic {

@@ -107,6 +107,11 @@ impl Belief {
         self.at = Some(now);
     }
 
+    /// How much of what an observation moves the level is due to the network, 0 to 1. The rest is due to how little was known.
+    pub(super) fn settled(&self) -> f64 {
+        self.weight / (self.weight + 1.0)
+    }
+
     pub(super) fn level(&self) -> f64 {
         self.level
     }
@@ -123,6 +128,12 @@ impl Belief {
     pub(super) fn variance(&self) -> f64 {
         let weight = self.squares_weight + VARIANCE_WEIGHT;
         (self.squares + VARIANCE * VARIANCE_WEIGHT) / weight
+    }
+
+    /// Standard deviation of the level after further observations of this weight, as far as it is known before.
+    pub(super) fn preposterior(&self, weight: f64) -> f64 {
+        let uncertainty = self.uncertainty();
+        uncertainty / (uncertainty + self.variance() / weight).sqrt()
     }
 
     /// Variance of the level.

@@ -6,9 +6,10 @@
 //!   levels move along, and only the uncertainty of the *difference* grows with time.
 //! - A CUSUM test finds changes. After one, beliefs are replaced by what was compared under similar
 //!   conditions on this network before (`memory`), or doubted where there is nothing.
-//! - A probe must pay for itself: an arm is probed if the expected gain over the next requests, should it
-//!   turn out to be quicker, exceeds the expected loss of this one (expected improvement). A token bucket
+//! - Probes must pay for themselves: an arm is probed by a burst of requests if the expected gain over the next requests, should
+//!   the burst show that it is quicker, exceeds the expected loss of those in the burst (knowledge gradient). A token bucket
 //!   bounds the share of probes. Among several worthwhile arms, Thompson sampling chooses.
+//! - The first requests on a connection pay for the start of its congestion window, and count little.
 //! - An arm is taken over once it is quicker with enough probability.
 
 mod belief;
@@ -39,7 +40,13 @@ pub(crate) struct Observation {
     pub(crate) in_flight: u32,
     /// Round-trip time of the connection, ms.
     pub(crate) rtt: Option<f64>,
+    /// It is one of the first on its connection, and waited for the handshake.
+    pub(crate) is_first: bool,
 }
+
+/// Share of its weight that a request keeps if it is one of the first on its connection: it pays for the start of the
+/// congestion window, as later ones don't.
+const FIRST: f64 = 0.05;
 
 /// Weight of a request that was sent while others were in flight: what happens to one of them happens to all.
 const CROWDED: f64 = 0.3;
@@ -49,7 +56,8 @@ const UNPROVEN: u32 = 2;
 
 impl Observation {
     fn weight(&self) -> f64 {
-        if self.in_flight == 0 { 1.0 } else { CROWDED }
+        let alone = if self.in_flight == 0 { 1.0 } else { CROWDED };
+        if self.is_first { FIRST * alone } else { alone }
     }
 }
 
@@ -82,6 +90,8 @@ struct Advantage {
     /// Expected log of how much quicker the other one is.
     mean: f64,
     deviation: f64,
+    /// Standard deviation of the mean after a burst of probes, as far as it is known before.
+    preposterior: f64,
 }
 
 impl Advantage {
@@ -89,12 +99,20 @@ impl Advantage {
         upper_tail((bound - self.mean) / self.deviation)
     }
 
-    /// Expected gain and expected loss of using it: E[max(D, 0)] and E[max(-D, 0)].
+    /// What is expected of a burst of probes: what each later request gains by what they show, E[max(M, 0)] for the mean M
+    /// after the burst (knowledge gradient), and what each probe loses, E[max(-D, 0)]. Where much is known already, a burst
+    /// moves the mean little, and gains nothing.
     fn gain_and_loss(&self) -> (f64, f64) {
-        let u = self.mean / self.deviation;
+        let gain = self.expected_excess(self.preposterior);
+        let loss = self.expected_excess(self.deviation) - self.mean;
+        (gain, loss)
+    }
+
+    /// E[max(X, 0)] of a normal X with the mean of the difference and this deviation.
+    fn expected_excess(&self, deviation: f64) -> f64 {
+        let u = self.mean / deviation;
         let density = (-u * u / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
-        let gain = self.deviation * density + self.mean * upper_tail(-u);
-        (gain, gain - self.mean)
+        deviation * density + self.mean * upper_tail(-u)
     }
 }
 
@@ -247,11 +265,12 @@ impl Bandit {
         if self.tokens < 1.0 || !self.beliefs[current].is_known() {
             return None;
         }
+        let burst = f64::from(parameters.plus_burst);
         let pays = |advantage: &&Advantage| {
             let (gain, loss) = advantage.gain_and_loss();
             let unsure = advantage.deviation > parameters.tie;
             let waits = self.probing[advantage.arm] >= 2;
-            unsure && !waits && gain * parameters.plus_horizon > loss
+            unsure && !waits && gain * parameters.plus_horizon > loss * burst
         };
         let draw = |advantage: &Advantage| {
             let draw = advantage.mean + advantage.deviation * normal(random);
@@ -276,6 +295,7 @@ impl Bandit {
     fn advantage(&self, current: usize, other: usize, parameters: &Parameters) -> Advantage {
         let (mine, its) = (&self.beliefs[current], &self.beliefs[other]);
         let uncertainty = mine.uncertainty() + its.uncertainty();
+        let burst = f64::from(parameters.plus_burst) * CROWDED;
         let mean = if mine.is_known() && its.is_known() {
             let apart = its.means().minus(mine.means());
             let level = its.level() - self.regression.effect(apart);
@@ -288,6 +308,7 @@ impl Bandit {
             arm: other,
             mean,
             deviation: uncertainty.sqrt().max(1e-6),
+            preposterior: its.preposterior(burst).max(1e-6),
         }
     }
 
@@ -324,6 +345,7 @@ impl Bandit {
         if let Some(rtt) = seen.rtt {
             self.rtt = Some(self.rtt.map_or(rtt, |before| before + 0.2 * (rtt - before)));
         }
+        let settled = self.beliefs[seen.arm].settled();
         let moved = self.beliefs[seen.arm].observe(y, covariates, expected, seen.weight());
         if seen.arm != current {
             self.compare(current, seen.arm, y, covariates, memory);
@@ -332,7 +354,7 @@ impl Bandit {
         if known {
             for (arm, belief) in self.beliefs.iter_mut().enumerate() {
                 if arm != current && belief.is_known() {
-                    belief.shift(moved);
+                    belief.shift(settled * moved);
                 }
             }
         }

@@ -102,6 +102,7 @@ impl Turn<'_> {
             bytes: Some(f64::from(sample.bytes)),
             in_flight: pending.in_flight,
             rtt: measured.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
+            is_first: measured.waited_for_handshake(),
         };
         self.observe(observation);
         if arm == self.origin.current {
@@ -187,6 +188,7 @@ impl Turn<'_> {
             bytes: None,
             in_flight: pending.in_flight,
             rtt: None,
+            is_first: false,
         });
     }
 

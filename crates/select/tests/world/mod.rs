@@ -118,6 +118,7 @@ impl World {
         Measured {
             first_byte: completion.mul_f64(0.7),
             completion,
+            waited: Duration::ZERO,
             bytes: 20_000,
             rtt: Some(completion.mul_f64(0.3)),
             traffic: Some(Traffic {

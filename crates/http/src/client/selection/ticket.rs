@@ -53,6 +53,7 @@ impl Ticket {
             Some(End::Complete) => Ok(Measured {
                 first_byte: since_sent(snapshot.first_byte),
                 completion: since_sent(snapshot.completion),
+                waited: sent,
                 bytes: snapshot.received,
                 rtt: snapshot.rtt,
                 traffic,

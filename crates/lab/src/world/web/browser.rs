@@ -359,6 +359,7 @@ impl Browser {
         let measured = Measured {
             first_byte: exchange.first_byte.unwrap_or(finish).saturating_since(sent),
             completion: finish.saturating_since(sent),
+            waited: sent.saturating_since(attempt.begun),
             bytes: size,
             rtt: smoothed_rtt(&self.client, host, attempt.protocol),
             traffic: Some(received.traffic_since(&before, attempt.protocol)),
