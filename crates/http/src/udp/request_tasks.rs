@@ -35,7 +35,8 @@ impl RequestTasks {
     pub(super) fn begin(&mut self, request: impl Future<Output = ()> + Send + 'static) {
         if let Some(left) = self.as_tasks.checked_sub(1) {
             self.as_tasks = left;
-            self.tasks.spawn(request);
+            // In memory of its own: tokio copies the future of a task when it begins, ends and is joined, and this one is large.
+            self.tasks.spawn(Box::pin(request));
             return;
         }
         let mut request = match self.spare.take() {
