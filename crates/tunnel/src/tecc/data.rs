@@ -1,15 +1,11 @@
 //! Numbered payloads: the number of a UDP payload in its tunnel, and the payload.
 
 use bytes::{Buf, Bytes};
-use swiftwater_wire::{Reader, VarInt, has_short_header};
+use swiftwater_wire::{Reader, VarInt};
 
 use crate::context::{self, ContextId};
 
-/// Whether a UDP payload is numbered: packets of QUIC with a long header are not, so that they need no more room
-/// than in plain tunnels.
-pub fn is_numbered(payload: &[u8]) -> bool {
-    has_short_header(payload)
-}
+pub use swiftwater_tecc::is_numbered;
 
 /// The payload of an HTTP datagram in `context`: `payload` with its number.
 pub fn encode(context: ContextId, number: u64, payload: &[u8]) -> Vec<u8> {
