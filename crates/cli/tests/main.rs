@@ -10,6 +10,9 @@ mod namespaces;
 mod operated;
 mod origin;
 mod support;
+#[cfg(unix)]
+#[path = "support/tunnel_proxy.rs"]
+mod tunnel_proxy;
 
 mod arguments;
 mod conformance;

@@ -11,6 +11,7 @@ use std::thread;
 use tempfile::TempDir;
 
 use crate::support::{Running, Site, failed, run, succeeded, swiftwater};
+use crate::tunnel_proxy::TunnelProxy;
 
 const TOKENS: &str = "# users\n\nalice  a-secret-of-the-test\nbob another-secret-of-it\n";
 
@@ -18,50 +19,31 @@ const TOKENS: &str = "# users\n\nalice  a-secret-of-the-test\nbob another-secret
 const USAGE: i32 = 2;
 const LOCAL_FILE: i32 = 7;
 
-/// A running proxy that reaches loopback addresses.
-struct Proxy {
-    directory: TempDir,
-    server: Running,
+/// A proxy for alice and bob.
+fn proxy() -> TunnelProxy {
+    TunnelProxy::start(&[("tokens", TOKENS)], &["--tokens", "tokens"])
 }
 
-impl Proxy {
-    fn start() -> Self {
-        let directory = TempDir::new().unwrap();
-        fs::write(directory.path().join("tokens"), TOKENS).unwrap();
-        let mut command = swiftwater();
-        command.args(["tunnel", "serve", "--listen", "127.0.0.1:0", "--json"]);
-        command.args(["--target-port", "1-65535", "--allow-target", "127.0.0.0/8"]);
-        command.arg("--tokens").arg(directory.path().join("tokens"));
-        command.arg("--state-dir").arg(directory.path());
-        let server = Running::start(command);
-        Self { directory, server }
-    }
+/// A local address that leads to `target` through the proxy.
+fn connect(proxy: &TunnelProxy, target: &str, flags: &[&str]) -> (Running, SocketAddr) {
+    let forward = format!("0:{target}");
+    let flags = [&["-L", &forward], flags].concat();
+    let (client, local) = start_client(proxy, "udp", &flags);
+    assert_eq!(client.first["target"], target);
+    (client, local)
+}
 
-    /// A local address that leads to `target` through the proxy.
-    fn connect(&self, target: &str, flags: &[&str]) -> (Running, SocketAddr) {
-        let forward = format!("0:{target}");
-        let flags = [&["-L", &forward], flags].concat();
-        let (client, local) = self.client("udp", &flags);
-        assert_eq!(client.first["target"], target);
-        (client, local)
-    }
-
-    /// A client with one local address of this kind.
-    fn client(&self, kind: &str, flags: &[&str]) -> (Running, SocketAddr) {
-        let token = self.directory.path().join("token");
-        fs::write(&token, "a-secret-of-the-test\n").unwrap();
-        let mut command = swiftwater();
-        command.args(["tunnel", "connect", "--json"]).args(flags);
-        command.arg(self.server.first["address"].as_str().unwrap());
-        command.arg("--token-file").arg(token);
-        let certificate = self.directory.path().join("dev-cert.pem");
-        command.arg("--ca").arg(certificate);
-        let client = Running::start(command);
-        assert_eq!(client.first["event"], "listening");
-        assert_eq!(client.first["kind"], kind);
-        let local = client.first["local"].as_str().unwrap().parse().unwrap();
-        (client, local)
-    }
+/// A client with one local address of this kind.
+fn start_client(proxy: &TunnelProxy, kind: &str, flags: &[&str]) -> (Running, SocketAddr) {
+    let token = proxy.file("token");
+    fs::write(&token, "a-secret-of-the-test\n").unwrap();
+    let mut command = proxy.connect(flags);
+    command.args(["--token-file", &token]);
+    let client = Running::start(command);
+    assert_eq!(client.first["event"], "listening");
+    assert_eq!(client.first["kind"], kind);
+    let local = client.first["local"].as_str().unwrap().parse().unwrap();
+    (client, local)
 }
 
 /// A server for TCP that sends everything back, once a client has finished.
@@ -92,10 +74,10 @@ fn exchange(mut stream: TcpStream, content: &[u8]) {
 fn downloads_pass_through_a_proxy() {
     let content: Vec<u8> = (0..2_000_000_u32).map(|n| (n >> 3) as u8).collect();
     let site = Site::start(&[("file", &content)]);
-    let proxy = Proxy::start();
+    let proxy = proxy();
     let target = format!("127.0.0.1:{}", site.port);
     for flags in [&[][..], &["--repair"]] {
-        let (client, local) = proxy.connect(&target, flags);
+        let (client, local) = connect(&proxy, &target, flags);
         let received = site.path("received");
         let mut get = swiftwater();
         get.args(["get", &format!("https://{local}/file"), "--protocol", "h3"]);
@@ -111,11 +93,11 @@ fn downloads_pass_through_a_proxy() {
 #[test]
 fn tcp_passes_through_a_proxy() {
     let content: Vec<u8> = (0..1_000_000_u32).map(|n| (n >> 3) as u8).collect();
-    let (proxy, target) = (Proxy::start(), echo());
+    let (proxy, target) = (proxy(), echo());
     let port = target.port().to_be_bytes();
 
     let forward = format!("tcp:0:{target}");
-    let (client, local) = proxy.client("tcp", &["-L", &forward]);
+    let (client, local) = start_client(&proxy, "tcp", &["-L", &forward]);
     exchange(TcpStream::connect(local).unwrap(), &content);
     let ended = client.ended();
     assert_eq!(
@@ -125,7 +107,7 @@ fn tcp_passes_through_a_proxy() {
     assert_eq!(ended["target"], target.to_string());
     assert_eq!(ended["bytes_received"], content.len());
 
-    let (client, local) = proxy.client("socks", &["--socks", "0"]);
+    let (client, local) = start_client(&proxy, "socks", &["--socks", "0"]);
     let mut stream = TcpStream::connect(local).unwrap();
     let request = [&[5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1][..], &port].concat();
     stream.write_all(&request).unwrap();
@@ -140,7 +122,7 @@ fn tcp_passes_through_a_proxy() {
     );
     assert_eq!(ended["datagrams_sent"], 0);
 
-    let (client, local) = proxy.client("http", &["--http", "127.0.0.1:0"]);
+    let (client, local) = start_client(&proxy, "http", &["--http", "127.0.0.1:0"]);
     let mut stream = TcpStream::connect(local).unwrap();
     let request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
@@ -161,18 +143,19 @@ fn tcp_passes_through_a_proxy() {
 fn tunnels_pass_over_every_version_of_http() {
     let content: Vec<u8> = (0..1_000_000_u32).map(|n| (n >> 3) as u8).collect();
     let site = Site::start(&[("file", &content)]);
-    let (proxy, target) = (Proxy::start(), echo());
+    let (proxy, target) = (proxy(), echo());
     for version in ["auto", "h3", "h2", "h1"] {
         let flags = ["--http-version", version];
         let forward = format!("tcp:0:{target}");
-        let (client, local) = proxy.client("tcp", &[&["-L", &*forward], &flags[..]].concat());
+        let (client, local) =
+            start_client(&proxy, "tcp", &[&["-L", &*forward], &flags[..]].concat());
         let used = if version == "auto" { "h3" } else { version };
         assert_eq!(client.first["http"], used);
         exchange(TcpStream::connect(local).unwrap(), &content);
         assert_eq!(client.ended()["bytes_received"], content.len());
 
         let to_site = format!("127.0.0.1:{}", site.port);
-        let (client, local) = proxy.connect(&to_site, &flags);
+        let (client, local) = connect(&proxy, &to_site, &flags);
         let received = site.path("received");
         let mut get = swiftwater();
         get.args(["get", &format!("https://{local}/file"), "--protocol", "h3"]);
@@ -201,10 +184,10 @@ fn curl_downloads_through_a_proxy() {
     }
     let content: Vec<u8> = (0..2_000_000_u32).map(|n| (n >> 3) as u8).collect();
     let site = Site::start(&[("file", &content)]);
-    let proxy = Proxy::start();
+    let proxy = proxy();
     let received = site.path("received");
     for (kind, flag, scheme) in [("socks", "--socks", "socks5h"), ("http", "--http", "http")] {
-        let (_client, local) = proxy.client(kind, &[flag, "0"]);
+        let (_client, local) = start_client(&proxy, kind, &[flag, "0"]);
         let mut curl = Command::new("curl");
         curl.args(["--silent", "--show-error", "--proxy"]);
         curl.arg(format!("{scheme}://{local}")).arg("--cacert");
@@ -232,8 +215,11 @@ fn servers_for_any_target_are_not_for_others_by_accident() {
             );
         }
     }
-    let (_client, local) =
-        Proxy::start().client("socks", &["--socks", "0.0.0.0:0", "--allow-remote-clients"]);
+    let (_client, local) = start_client(
+        &proxy(),
+        "socks",
+        &["--socks", "0.0.0.0:0", "--allow-remote-clients"],
+    );
     assert!(local.ip().is_unspecified());
     // Something must be asked for.
     let output = run(["tunnel", "connect", "127.0.0.1:4443"]);

@@ -5,82 +5,45 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-
-use tempfile::TempDir;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::{Running, Site, failed, run, succeeded, swiftwater};
+use crate::tunnel_proxy::TunnelProxy;
 
 /// The exit codes of wrong usage, and of a server that can't be reached.
 const USAGE: i32 = 2;
 const CONNECTION: i32 = 4;
 
-/// A running proxy for one user that reaches loopback addresses.
-struct Proxy {
-    directory: TempDir,
-    server: Running,
+/// Proxies started, to give each a secret of its own.
+static PROXIES: AtomicU32 = AtomicU32::new(0);
+
+/// A proxy for one user.
+fn proxy() -> TunnelProxy {
+    let nth = PROXIES.fetch_add(1, Ordering::Relaxed);
+    let tokens = format!("alice a-secret-of-proxy-{nth}\n");
+    let flags = ["--tokens", "tokens", "--access-log", "access.log"];
+    TunnelProxy::start(&[("tokens", &tokens)], &flags)
 }
 
-impl Proxy {
-    fn start() -> Self {
-        let directory = TempDir::new().unwrap();
-        let file = |name: &str| directory.path().join(name);
-        // A secret of its own.
-        let secret = directory.path().file_name().unwrap().to_str().unwrap();
-        fs::write(file("tokens"), format!("alice a-secret-of-{secret}\n")).unwrap();
-        let mut command = swiftwater();
-        command.args(["tunnel", "serve", "--listen", "127.0.0.1:0", "--json"]);
-        command.args(["--target-port", "1-65535", "--allow-target", "127.0.0.0/8"]);
-        command.arg("--tokens").arg(file("tokens"));
-        command.arg("--access-log").arg(file("access.log"));
-        command.arg("--state-dir").arg(directory.path());
-        let server = Running::start(command);
-        Self { directory, server }
-    }
+fn port(proxy: &TunnelProxy) -> String {
+    proxy.address().rsplit(':').next().unwrap().to_owned()
+}
 
-    fn address(&self) -> &str {
-        self.server.first["address"].as_str().unwrap()
-    }
-
-    fn port(&self) -> &str {
-        self.address().rsplit(':').next().unwrap()
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.directory
-            .path()
-            .join(name)
-            .to_str()
-            .unwrap()
-            .to_owned()
-    }
-
-    /// As a proxy before another one, with these tokens.
-    fn hop(&self, tokens: &str, options: &str) -> String {
-        let (address, ca) = (self.address(), self.file("dev-cert.pem"));
-        format!("{address},ca={ca},token-file={tokens}{options}")
-    }
-
-    /// Ends it, and returns its access log.
-    fn log(self) -> String {
-        let Self { directory, server } = self;
-        assert_eq!(server.interrupt(), Some(0));
-        fs::read_to_string(directory.path().join("access.log")).unwrap()
-    }
+/// `proxy` as one before another, with these tokens.
+fn hop(proxy: &TunnelProxy, tokens: &str, options: &str) -> String {
+    let (address, ca) = (proxy.address(), proxy.certificate());
+    format!("{address},ca={ca},token-file={tokens}{options}")
 }
 
 /// `get` of `/file` through proxies, the nearest first.
-fn get(site: &Site, via: &[String], last: (&Proxy, &str)) -> Command {
+fn get(site: &Site, via: &[String], last: (&TunnelProxy, &str)) -> Command {
     let (proxy, tokens) = last;
-    let mut get = swiftwater();
-    get.args(["get", &site.url("/file"), "--no-state", "--force"]);
+    let mut get = proxy.get(site, &site.url("/file"));
     for hop in via {
         get.args(["--proxy-via", hop]);
     }
-    get.args(["--proxy", proxy.address(), "--proxy-token-file", tokens]);
-    get.args(["--proxy-ca", &proxy.file("dev-cert.pem")]);
+    get.args(["--proxy-token-file", tokens]);
     get.args(["--connect-timeout", "20s"]);
-    get.arg("--ca").arg(site.certificate());
-    get.arg("-o").arg(site.path("received"));
     get
 }
 
@@ -98,17 +61,17 @@ fn is_file(path: &Path, content: &[u8]) -> bool {
 fn each_proxy_of_a_chain_knows_its_neighbours_only() {
     let file = content();
     let site = Site::start(&[("file", &file)]);
-    let [near, middle, far] = [(); 3].map(|()| Proxy::start());
-    let via = [&near, &middle].map(|proxy| proxy.hop(&proxy.file("tokens"), ""));
+    let [near, middle, far] = [(); 3].map(|()| proxy());
+    let via = [&near, &middle].map(|proxy| hop(proxy, &proxy.file("tokens"), ""));
     let output = get(&site, &via, (&far, &far.file("tokens")))
         .output()
         .unwrap();
     succeeded(&output);
     assert!(is_file(&site.path("received"), &file));
-    let ports = [middle.port(), far.port()].map(str::to_owned);
+    let ports = [port(&middle), port(&far)];
     let site_port = site.port.to_string();
     for (proxy, target) in [(near, &ports[0]), (middle, &ports[1]), (far, &site_port)] {
-        let log = proxy.log();
+        let log = proxy.ended("access.log");
         for port in [&ports[0], &ports[1], &site_port] {
             let is_named = log.contains(&format!("/127.0.0.1/{port}/"));
             assert_eq!(is_named, port == target, "{log}");
@@ -120,10 +83,10 @@ fn each_proxy_of_a_chain_knows_its_neighbours_only() {
 fn chains_are_of_any_versions_of_http() {
     let file = content();
     let site = Site::start(&[("file", &file)]);
-    let (near, far) = (Proxy::start(), Proxy::start());
+    let (near, far) = (proxy(), proxy());
     let (first, last) = (near.file("tokens"), far.file("tokens"));
     for (one, other) in [("h3", "h2"), ("h2", "h3"), ("h1", "h1"), ("h3", "h1")] {
-        let hop = near.hop(&first, &format!(",http-version={one},repair"));
+        let hop = hop(&near, &first, &format!(",http-version={one},repair"));
         let mut get = get(&site, &[hop], (&far, &last));
         let output = get.args(["--proxy-http-version", other]).output().unwrap();
         succeeded(&output);
@@ -135,14 +98,12 @@ fn chains_are_of_any_versions_of_http() {
 fn local_addresses_lead_through_a_chain() {
     let file = content();
     let site = Site::start(&[("file", &file)]);
-    let (near, far) = (Proxy::start(), Proxy::start());
+    let (near, far) = (proxy(), proxy());
     for (forward, protocol) in [("udp", "h3"), ("tcp", "tcp")] {
-        let mut connect = swiftwater();
-        connect.args(["tunnel", "connect", far.address(), "--json"]);
-        connect.args(["-L", &format!("{forward}:0:127.0.0.1:{}", site.port)]);
-        connect.args(["--ca", &far.file("dev-cert.pem")]);
+        let forward = format!("{forward}:0:127.0.0.1:{}", site.port);
+        let mut connect = far.connect(&["-L", &forward]);
         connect.args(["--token-file", &far.file("tokens")]);
-        connect.args(["--via", &near.hop(&near.file("tokens"), "")]);
+        connect.args(["--via", &hop(&near, &near.file("tokens"), "")]);
         let client = Running::start(connect);
         assert_eq!(client.first["proxy"], far.address());
         assert_eq!(client.first["via"], serde_json::json!([near.address()]));
@@ -166,10 +127,10 @@ fn local_addresses_lead_through_a_chain() {
 #[test]
 fn an_error_names_the_proxy() {
     let site = Site::start(&[("file", b"content")]);
-    let (near, far) = (Proxy::start(), Proxy::start());
+    let (near, far) = (proxy(), proxy());
     let (first, last) = (near.file("tokens"), far.file("tokens"));
     // The near one does not know the user.
-    let output = get(&site, &[near.hop(&last, "")], (&far, &last))
+    let output = get(&site, &[hop(&near, &last, "")], (&far, &last))
         .output()
         .unwrap();
     let error = failed(&output, CONNECTION);
@@ -179,7 +140,7 @@ fn an_error_names_the_proxy() {
     );
     assert!(error.contains("407"), "{error}");
     // The far one does not.
-    let output = get(&site, &[near.hop(&first, "")], (&far, &first))
+    let output = get(&site, &[hop(&near, &first, "")], (&far, &first))
         .output()
         .unwrap();
     let error = failed(&output, CONNECTION);
@@ -188,8 +149,8 @@ fn an_error_names_the_proxy() {
         "{error}"
     );
     // The far one is gone.
-    let (gone, tokens) = (Proxy::start(), far.file("tokens"));
-    let mut get = get(&site, &[near.hop(&first, "")], (&gone, &tokens));
+    let (gone, tokens) = (proxy(), far.file("tokens"));
+    let mut get = get(&site, &[hop(&near, &first, "")], (&gone, &tokens));
     assert_eq!(gone.server.interrupt(), Some(0));
     let error = failed(&get.output().unwrap(), CONNECTION);
     assert!(

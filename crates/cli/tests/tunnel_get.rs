@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::https::http;
 use crate::support::{Running, Site, failed, keys, run, succeeded, swiftwater};
+use crate::tunnel_proxy::TunnelProxy;
 use serde_json::Value;
-use tempfile::TempDir;
 
 const SECRET: &str = "a-secret-of-the-test";
 
@@ -18,55 +18,34 @@ const SECRET: &str = "a-secret-of-the-test";
 const USAGE: i32 = 2;
 const CONNECTION: i32 = 4;
 
-/// A running proxy that reaches loopback addresses.
-struct Proxy {
-    directory: TempDir,
-    server: Running,
+/// A proxy for alice, with metrics.
+fn proxy() -> TunnelProxy {
+    let tokens = format!("alice {SECRET}\n");
+    let flags = ["--tokens", "tokens", "--metrics", "127.0.0.1:0"];
+    let flags = [&flags[..], &["--allow-target", "::1/128"]].concat();
+    TunnelProxy::start(&[("tokens", &tokens)], &flags)
 }
 
-impl Proxy {
-    fn start() -> Self {
-        let directory = TempDir::new().unwrap();
-        let tokens = directory.path().join("tokens");
-        fs::write(&tokens, format!("alice {SECRET}\n")).unwrap();
-        let mut command = swiftwater();
-        command.args(["tunnel", "serve", "--listen", "127.0.0.1:0", "--json"]);
-        command.args(["--target-port", "1-65535", "--allow-target", "127.0.0.0/8"]);
-        command.args(["--allow-target", "::1/128", "--metrics", "127.0.0.1:0"]);
-        command.arg("--tokens").arg(tokens);
-        command.arg("--state-dir").arg(directory.path());
-        let server = Running::start(command);
-        Self { directory, server }
-    }
-
-    /// `get` through the proxy, of one file of `site`.
-    fn get(&self, site: &Site, url: &str, flags: &[&str]) -> Command {
-        let mut get = swiftwater();
-        get.args(["get", url, "--no-state", "--force"]).args(flags);
-        get.arg("--proxy")
-            .arg(self.server.first["address"].as_str().unwrap());
-        get.arg("--proxy-token-file")
-            .arg(self.directory.path().join("tokens"));
-        get.arg("--proxy-ca")
-            .arg(self.directory.path().join("dev-cert.pem"));
-        get.arg("--ca").arg(site.certificate());
-        get.arg("-o").arg(site.path("received"));
-        get
-    }
+/// `get` through the proxy, of one file of `site`.
+fn get(proxy: &TunnelProxy, site: &Site, url: &str, flags: &[&str]) -> Command {
+    let mut get = proxy.get(site, url);
+    get.args(["--proxy-token-file", &proxy.file("tokens")]);
+    get.args(flags);
+    get
 }
 
 #[test]
 fn get_goes_through_a_proxy_and_the_proxy_counts() {
     let content: Vec<u8> = (0..1_000_000_u32).map(|n| (n >> 3) as u8).collect();
     let site = Site::start_with(&[("file", &content)], &["--tecc"]);
-    let mut proxy = Proxy::start();
+    let mut proxy = proxy();
     let metrics = proxy.server.next();
     let metrics = metrics["address"].as_str().unwrap();
     // A name, which the proxy resolves, and an address.
     for host in ["localhost", "127.0.0.1"] {
         let url = format!("https://{host}:{}/file", site.port);
         for flags in [&[][..], &["--tecc"]] {
-            succeeded(&proxy.get(&site, &url, flags).output().unwrap());
+            succeeded(&get(&proxy, &site, &url, flags).output().unwrap());
             assert!(fs::read(site.path("received")).unwrap() == content);
             fs::remove_file(site.path("received")).unwrap();
         }
@@ -86,25 +65,17 @@ fn get_goes_through_a_proxy_and_the_proxy_counts() {
 fn a_proxy_that_has_gone_is_given_up() {
     let content = vec![7; 3_000_000];
     let site = Site::start(&[("file", &content)]);
-    let Proxy { directory, server } = Proxy::start();
+    let proxy = proxy();
     let url = format!("https://127.0.0.1:{}/file", site.port);
-    let mut get = swiftwater();
-    get.args(["get", &url, "--no-state", "--limit-rate", "4mbit"]);
-    get.args(["--retry-max-time", "500ms"]);
-    get.args(["--proxy", server.first["address"].as_str().unwrap()]);
-    get.arg("--proxy-token-file")
-        .arg(directory.path().join("tokens"));
-    get.arg("--proxy-ca")
-        .arg(directory.path().join("dev-cert.pem"));
-    get.arg("--ca").arg(site.certificate());
-    get.arg("-o").arg(site.path("received"));
+    let flags = ["--limit-rate", "4mbit", "--retry-max-time", "500ms"];
+    let mut get = get(&proxy, &site, &url, &flags);
     let get = get.stdout(Stdio::piped()).stderr(Stdio::piped());
     let get = get.spawn().unwrap();
     let part = site.path(".received.part");
     while fs::metadata(&part).map_or(0, |data| data.len()) == 0 {
         thread::sleep(Duration::from_millis(10));
     }
-    server.end_at_once();
+    proxy.server.end_at_once();
     let error = failed(&get.wait_with_output().unwrap(), CONNECTION);
     assert!(error.contains("--retry-max-time"), "{error}");
     assert!(error.contains("bytes are kept"), "{error}");
@@ -114,7 +85,7 @@ fn a_proxy_that_has_gone_is_given_up() {
 fn packets_are_forwarded_for_who_asks_for_it() {
     let content: Vec<u8> = (0..2_000_000_u32).map(|n| (n >> 3) as u8).collect();
     let site = Site::start(&[("file", &content)]);
-    let mut proxy = Proxy::start();
+    let mut proxy = proxy();
     let metrics = proxy.server.next();
     let metrics = metrics["address"].as_str().unwrap();
     let forwarded = || {
@@ -129,35 +100,20 @@ fn packets_are_forwarded_for_who_asks_for_it() {
         fs::remove_file(site.path("received")).unwrap();
         received
     };
-    succeeded(&proxy.get(&site, &url, &[]).output().unwrap());
+    succeeded(&get(&proxy, &site, &url, &[]).output().unwrap());
     assert!(received() == content);
     assert!(forwarded() < 0.1, "nobody asked for it");
     let mut before = 0.0;
     for flag in ["--proxy-forwarding", "--proxy-forwarding=identity"] {
-        succeeded(&proxy.get(&site, &url, &[flag]).output().unwrap());
+        succeeded(&get(&proxy, &site, &url, &[flag]).output().unwrap());
         assert!(received() == content);
         assert!(forwarded() > before + 500.0, "{flag}");
         before = forwarded();
     }
     // A program that knows nothing of it, through a local address.
-    let mut connect = swiftwater();
-    connect.args([
-        "tunnel",
-        "connect",
-        proxy.server.first["address"].as_str().unwrap(),
-    ]);
-    connect.args([
-        "-L",
-        &format!("0:127.0.0.1:{}", site.port),
-        "--json",
-        "--forwarding",
-    ]);
-    connect
-        .arg("--token-file")
-        .arg(proxy.directory.path().join("tokens"));
-    connect
-        .arg("--ca")
-        .arg(proxy.directory.path().join("dev-cert.pem"));
+    let forward = format!("0:127.0.0.1:{}", site.port);
+    let mut connect = proxy.connect(&["-L", &forward, "--forwarding"]);
+    connect.args(["--token-file", &proxy.file("tokens")]);
     let connect = Running::start(connect);
     let local = connect.first["local"].as_str().unwrap();
     let mut get = swiftwater();
@@ -178,8 +134,8 @@ fn packets_are_forwarded_for_who_asks_for_it() {
 #[test]
 fn what_the_proxy_refuses_is_said() {
     let site = Site::start(&[("file", b"content")]);
-    let proxy = Proxy::start();
-    let get = |url: &str| failed(&proxy.get(&site, url, &[]).output().unwrap(), CONNECTION);
+    let proxy = proxy();
+    let get = |url: &str| failed(&get(&proxy, &site, url, &[]).output().unwrap(), CONNECTION);
     let error = get("https://nowhere.invalid/file");
     assert!(error.contains("dns_error"), "{error}");
     // A port that was free a moment ago.

@@ -6,43 +6,31 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::multipath::relay_to;
 use crate::support::{Running, Site, run, succeeded, swiftwater};
+use crate::tunnel_proxy::TunnelProxy;
 
 /// The exit code of wrong usage.
 const USAGE: i32 = 2;
 
 /// A proxy for anyone, and two relays that lead to it.
 struct Ways {
-    directory: TempDir,
-    _proxy: Running,
+    proxy: TunnelProxy,
     relays: Vec<Running>,
     addresses: Vec<String>,
 }
 
 impl Ways {
     fn start() -> Self {
-        let directory = TempDir::new().unwrap();
-        let mut command = swiftwater();
-        command.args(["tunnel", "serve", "--listen", "127.0.0.1:0", "--json"]);
-        command.args(["--proxy-for-anyone", "--scheduler", "round-robin"]);
-        command.args(["--target-port", "1-65535", "--allow-target", "127.0.0.0/8"]);
-        command.arg("--state-dir").arg(directory.path());
-        let proxy = Running::start(command);
-        let address = proxy.first["address"].as_str().unwrap().to_owned();
-        let (relays, addresses) = (0..2).map(|_| relay_to(&address, &[])).unzip();
+        let flags = ["--proxy-for-anyone", "--scheduler", "round-robin"];
+        let proxy = TunnelProxy::start(&[], &flags);
+        let (relays, addresses) = (0..2).map(|_| relay_to(proxy.address(), &[])).unzip();
         Self {
-            directory,
-            _proxy: proxy,
+            proxy,
             relays,
             addresses,
         }
-    }
-
-    fn certificate(&self) -> std::path::PathBuf {
-        self.directory.path().join("dev-cert.pem")
     }
 
     /// The flags of the paths over both relays.
@@ -78,7 +66,7 @@ fn a_download_through_a_tunnel_survives_the_end_of_either_path() {
         let mut get = swiftwater();
         get.args(["get", &site.url("/file"), "--json", "--no-state", "--force"]);
         get.args(["--proxy", &ways.addresses[0]]);
-        get.arg("--proxy-ca").arg(ways.certificate());
+        get.arg("--proxy-ca").arg(ways.proxy.certificate());
         ways.paths(&mut get);
         get.arg("--ca").arg(site.certificate());
         get.arg("-o").arg(site.path("received"));
@@ -106,7 +94,7 @@ fn local_addresses_lead_over_several_paths() {
     let mut connect = swiftwater();
     connect.args(["tunnel", "connect", &ways.addresses[0], "--json"]);
     connect.args(["-L", &format!("0:127.0.0.1:{}", site.port)]);
-    connect.arg("--ca").arg(ways.certificate());
+    connect.arg("--ca").arg(ways.proxy.certificate());
     ways.paths(&mut connect);
     let client = Running::start(connect);
     let local = client.first["local"].as_str().unwrap();

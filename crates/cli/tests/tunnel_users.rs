@@ -13,7 +13,8 @@ use rcgen::{
 };
 use tempfile::TempDir;
 
-use crate::support::{Running, Site, failed, run, succeeded, swiftwater};
+use crate::support::{Running, Site, failed, run, succeeded};
+use crate::tunnel_proxy::TunnelProxy;
 
 const SECRET: &str = "a-secret-of-the-test";
 
@@ -92,53 +93,37 @@ impl Authority {
     }
 }
 
-/// A running proxy for users with certificates, to loopback addresses.
-struct Proxy {
-    directory: TempDir,
-    server: Running,
+/// A proxy for users with certificates.
+fn proxy(authority: &Authority, flags: &[&str]) -> TunnelProxy {
+    let (ca, crl) = (authority.path("ca.pem"), authority.path("crl.pem"));
+    let (ca, crl) = (ca.to_str().unwrap(), crl.to_str().unwrap());
+    let flags = [&["--client-ca", ca, "--client-crl", crl], flags].concat();
+    TunnelProxy::start(&[("tokens", &format!("alice {SECRET}\n"))], &flags)
 }
 
-impl Proxy {
-    fn start(authority: &Authority, flags: &[&str]) -> Self {
-        let directory = TempDir::new().unwrap();
-        fs::write(directory.path().join("tokens"), format!("alice {SECRET}\n")).unwrap();
-        let mut command = swiftwater();
-        command.args(["tunnel", "serve", "--listen", "127.0.0.1:0", "--json"]);
-        command.args(["--target-port", "1-65535", "--allow-target", "127.0.0.0/8"]);
-        command.arg("--client-ca").arg(authority.path("ca.pem"));
-        command.arg("--client-crl").arg(authority.path("crl.pem"));
-        command.arg("--state-dir").arg(directory.path());
-        command.args(flags).current_dir(directory.path());
-        let server = Running::start(command);
-        Self { directory, server }
+/// A download from `site` through the proxy, as the user whose certificate is `NAME.pem`.
+fn get(
+    proxy: &TunnelProxy,
+    site: &Site,
+    version: &str,
+    user: Option<(&Authority, &str)>,
+) -> Command {
+    let mut get = proxy.get(site, &site.url("/file"));
+    get.args(["--proxy-http-version", version]);
+    if let Some((authority, name)) = user {
+        get.arg("--proxy-cert")
+            .arg(authority.path(&format!("{name}.pem")));
+        get.arg("--proxy-key")
+            .arg(authority.path(&format!("{name}.key")));
     }
+    get
+}
 
-    /// A download from `site` through the proxy, as the user whose certificate is `NAME.pem`.
-    fn get(&self, site: &Site, version: &str, user: Option<(&Authority, &str)>) -> Command {
-        let mut get = swiftwater();
-        let url = format!("https://127.0.0.1:{}/file", site.port);
-        get.args(["get", &url, "--no-state", "--force"]);
-        get.args(["--proxy-http-version", version, "--proxy"]);
-        get.arg(self.server.first["address"].as_str().unwrap());
-        get.arg("--proxy-ca")
-            .arg(self.directory.path().join("dev-cert.pem"));
-        if let Some((authority, name)) = user {
-            get.arg("--proxy-cert")
-                .arg(authority.path(&format!("{name}.pem")));
-            get.arg("--proxy-key")
-                .arg(authority.path(&format!("{name}.key")));
-        }
-        get.arg("--ca").arg(site.certificate());
-        get.arg("-o").arg(site.path("received"));
-        get
-    }
-
-    fn hang_up(&mut self) {
-        let pid = self.server.id().to_string();
-        let kill = Command::new("kill").args(["-HUP", &pid]).status();
-        assert!(kill.unwrap().success());
-        while self.server.next()["event"] != "reloaded" {}
-    }
+fn hang_up(proxy: &mut TunnelProxy) {
+    let pid = proxy.server.id().to_string();
+    let kill = Command::new("kill").args(["-HUP", &pid]).status();
+    assert!(kill.unwrap().success());
+    while proxy.server.next()["event"] != "reloaded" {}
 }
 
 /// The only line of an error.
@@ -158,9 +143,9 @@ fn users_are_known_by_their_certificates_over_every_version_of_http() {
     authority.issue("gone", REVOKED, 2100);
     authority.revoke(&[REVOKED]);
     foreign.issue("bob", 1, 2100);
-    let proxy = Proxy::start(&authority, &[]);
+    let proxy = proxy(&authority, &[]);
     for version in VERSIONS {
-        let get = |user| proxy.get(&site, version, user).output().unwrap();
+        let get = |user| get(&proxy, &site, version, user).output().unwrap();
         succeeded(&get(Some((&authority, "bob"))));
         let content = fs::read(site.path("received")).unwrap();
         assert_eq!(content, b"content", "{version}");
@@ -184,11 +169,11 @@ fn users_are_known_by_their_certificates_over_every_version_of_http() {
 fn a_token_is_enough_where_both_are_accepted() {
     let site = Site::start(&[("file", b"content")]);
     let authority = Authority::new();
-    let proxy = Proxy::start(&authority, &["--tokens", "tokens"]);
+    let proxy = proxy(&authority, &["--tokens", "tokens"]);
     let with_token = |text: &str| {
-        let file = proxy.directory.path().join("token");
+        let file = proxy.file("token");
         fs::write(&file, text).unwrap();
-        let mut get = proxy.get(&site, "h3", None);
+        let mut get = get(&proxy, &site, "h3", None);
         get.arg("--proxy-token-file").arg(file);
         get.output().unwrap()
     };
@@ -201,23 +186,22 @@ fn reloading_revokes_and_admits() {
     let site = Site::start(&[("file", b"content")]);
     let authority = Authority::new();
     authority.issue("gone", REVOKED, 2100);
-    let mut proxy = Proxy::start(&authority, &[]);
+    let mut proxy = proxy(&authority, &[]);
     succeeded(
-        &proxy
-            .get(&site, "h3", Some((&authority, "gone")))
+        &get(&proxy, &site, "h3", Some((&authority, "gone")))
             .output()
             .unwrap(),
     );
     authority.revoke(&[REVOKED]);
-    proxy.hang_up();
+    hang_up(&mut proxy);
     for version in VERSIONS {
-        let get = proxy.get(&site, version, Some((&authority, "gone")));
-        let error = refused(&{ get }.output().unwrap());
+        let mut get = get(&proxy, &site, version, Some((&authority, "gone")));
+        let error = refused(&get.output().unwrap());
         assert!(error.contains("revoked"), "{error}");
     }
     authority.revoke(&[]);
-    proxy.hang_up();
-    let mut get = proxy.get(&site, "h2", Some((&authority, "gone")));
+    hang_up(&mut proxy);
+    let mut get = get(&proxy, &site, "h2", Some((&authority, "gone")));
     succeeded(&get.output().unwrap());
 }
 
@@ -226,11 +210,9 @@ fn local_addresses_lead_through_a_proxy_that_knows_the_certificate() {
     let authority = Authority::new();
     authority.issue("bob", 1, 2100);
     authority.issue("expired", 2, 2020);
-    let proxy = Proxy::start(&authority, &[]);
+    let proxy = proxy(&authority, &[]);
     let connect = |name: &str, version: &str| {
-        let mut command = swiftwater();
-        command.args(["tunnel", "connect", "--json", "-L", "tcp:0:127.0.0.1:9"]);
-        command.arg(proxy.server.first["address"].as_str().unwrap());
+        let mut command = proxy.connect(&["-L", "tcp:0:127.0.0.1:9"]);
         command.args(["--http-version", version]);
         command
             .arg("--cert")
@@ -238,9 +220,6 @@ fn local_addresses_lead_through_a_proxy_that_knows_the_certificate() {
         command
             .arg("--key")
             .arg(authority.path(&format!("{name}.key")));
-        command
-            .arg("--ca")
-            .arg(proxy.directory.path().join("dev-cert.pem"));
         command
     };
     for version in VERSIONS {

@@ -10,7 +10,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::ext::Protocol;
 use hyper::server::conn::http2;
@@ -20,14 +20,14 @@ use swiftwater_http::tcp::{RunningServer, TcpLimits};
 use swiftwater_http::web::proxy::{Proxy, ProxyOptions, Upstream as Target};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::{Error, Message};
-use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::peers::{in_time, plain, until};
 use crate::sockets::{
-    ask_http2, ask_http3, http2_client, http3_client, socket_http2, socket_http3, text_http2,
+    ask_http1, ask_http2, ask_http3, http2_client, http3_client, refusals_arrive, socket_http2,
+    socket_http3, text_http2,
 };
 use pair::Pair;
 
@@ -120,18 +120,7 @@ async fn world(takes: bool) -> World {
 
 impl World {
     async fn http1(&self, path: &str) -> Result<WebSocketStream<TcpStream>, Error> {
-        let stream = TcpStream::connect(self.tcp.local_addr()).await.unwrap();
-        let request = http::Request::get(format!("ws://public.example{path}"))
-            .header("host", "public.example")
-            .header("connection", "Upgrade")
-            .header("upgrade", "websocket")
-            .header("sec-websocket-version", "13")
-            // The client checks the answer to it.
-            .header("sec-websocket-key", generate_key())
-            .header("sec-websocket-protocol", "chat, other")
-            .body(())
-            .unwrap();
-        let (socket, response) = in_time(client_async(request, stream)).await?;
+        let (socket, response) = ask_http1(self.tcp.local_addr(), path).await?;
         assert_eq!(response.headers()["sec-websocket-protocol"], "chat");
         Ok(socket)
     }
@@ -206,15 +195,7 @@ async fn refusals_of_the_upstream_reach_clients() {
         Err(Error::Http(response)) => assert_eq!(response.status(), StatusCode::FORBIDDEN),
         other => panic!("{other:?}"),
     }
-    let mut client = http2_client(world.tcp.local_addr()).await;
-    let (response, _sender) = ask_http2(&mut client, "/refused", "websocket").await;
-    assert_eq!(response.status(), StatusCode::FORBIDDEN);
-    assert_eq!(text_http2(response).await, "not you");
-    let client = http3_client(&world.quic).await;
-    let (response, _sending) = ask_http3(&client, "/refused", "websocket").await;
-    assert_eq!(response.status(), StatusCode::FORBIDDEN);
-    let content = in_time(response.into_body().collect()).await.unwrap();
-    assert_eq!(content.to_bytes(), "not you");
+    refusals_arrive(world.tcp.local_addr(), &world.quic).await;
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ use tokio::net::TcpStream;
 use tower::service_fn;
 
 use crate::peers::{Feeder, fed, http2, in_time, plain, text, until};
+use crate::sockets::http2_client;
 use pair::Pair;
 
 /// Echoes the bytes of each request for `echo`; at `/half` it greets and ends before it reads, at `/broken` it drops the
@@ -153,21 +154,6 @@ fn connect(path: &str, protocol: &'static str) -> Request<()> {
     request
 }
 
-async fn h2_client(server: &RunningServer) -> h2::client::SendRequest<Bytes> {
-    let stream = TcpStream::connect(server.local_addr()).await.unwrap();
-    let (mut client, connection) = h2::client::handshake(stream).await.unwrap();
-    tokio::spawn(connection);
-    in_time(async {
-        // Settings arrive with the first frames.
-        while !client.is_extended_connect_protocol_enabled() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            client = client.clone().ready().await.unwrap();
-        }
-    })
-    .await;
-    client
-}
-
 /// Everything up to the end of a stream.
 async fn read_h2(body: &mut h2::RecvStream) -> Result<Vec<u8>, h2::Error> {
     let mut all = Vec::new();
@@ -182,7 +168,7 @@ async fn read_h2(body: &mut h2::RecvStream) -> Result<Vec<u8>, h2::Error> {
 #[tokio::test]
 async fn http2_streams_become_tunnels() {
     let server = server().await;
-    let mut client = h2_client(&server).await;
+    let mut client = http2_client(server.local_addr()).await;
     let (answer, mut sender) = client.send_request(connect("/", "echo"), false).unwrap();
     let answer = in_time(answer).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
@@ -203,7 +189,7 @@ async fn http2_streams_become_tunnels() {
 #[tokio::test]
 async fn an_http2_tunnel_ends_as_the_service_ends_it() {
     let server = server().await;
-    let mut client = h2_client(&server).await;
+    let mut client = http2_client(server.local_addr()).await;
     let (answer, mut sender) = client
         .send_request(connect("/half", "echo"), false)
         .unwrap();
@@ -227,7 +213,7 @@ async fn an_http2_client_that_reads_nothing_loses_its_stream_only() {
         ..TcpLimits::default()
     };
     let server = plain(service_fn(echo), limits).await;
-    let mut client = h2_client(&server).await;
+    let mut client = http2_client(server.local_addr()).await;
     let (answer, mut sender) = client.send_request(connect("/", "echo"), false).unwrap();
     let mut body = in_time(answer).await.unwrap().into_body();
     sender
@@ -252,7 +238,7 @@ async fn tunnels_keep_their_connection_open() {
     };
     let server = plain(service_fn(echo), limits).await;
     let (mut stream, _) = upgrade(&server, "/", UPGRADE).await;
-    let mut client = h2_client(&server).await;
+    let mut client = http2_client(server.local_addr()).await;
     let (answer, mut sender) = client.send_request(connect("/", "echo"), false).unwrap();
     let mut body = in_time(answer).await.unwrap().into_body();
     tokio::time::sleep(Duration::from_millis(900)).await;

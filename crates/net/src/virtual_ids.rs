@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use swiftwater_quic::EcnCodepoint;
-use swiftwater_quic::wire::ConnectionId;
+use swiftwater_quic::wire::{ConnectionId, has_short_header};
 use thiserror::Error;
 
 /// Connection IDs have up to 20 bytes in the versions of QUIC that the endpoint speaks (RFC 9000, section 17.2).
@@ -92,10 +92,10 @@ impl VirtualIds {
         &self,
         datagram: &[u8],
     ) -> Option<(ConnectionId, &Arc<dyn VirtualIdReceiver>)> {
-        let (first, rest) = datagram.split_first()?;
-        if self.receivers.is_empty() || first & 0x80 != 0 {
+        if self.receivers.is_empty() || !has_short_header(datagram) {
             return None;
         }
+        let rest = &datagram[1..];
         let lengths = self.lengths.iter().enumerate();
         lengths
             .filter(|(_, count)| **count > 0)

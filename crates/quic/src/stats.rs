@@ -271,6 +271,20 @@ impl fmt::Display for ConnectionStats {
     }
 }
 
+impl PathStats {
+    /// The rate that congestion control grants: the controller's estimate, or a window per round trip.
+    pub fn granted_rate(&self) -> Bandwidth {
+        self.bandwidth
+            .unwrap_or_else(|| Bandwidth::from_transfer(self.cwnd.get(), self.smoothed_rtt))
+    }
+
+    /// True while the controller looks for the capacity of the path for the first time: in slow start, or what BBR has
+    /// in its place.
+    pub fn is_in_startup(&self) -> bool {
+        matches!(self.congestion_state, "startup" | "slow_start")
+    }
+}
+
 impl fmt::Display for PathStats {
     /// The main figures on one line, for people and logs; its form may change.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,9 +8,10 @@ use rand_chacha::ChaCha20Rng;
 use swiftwater_quic::{
     ClientConfig, ConnectError, Connection, ConnectionHandle, EcnCodepoint, Event, SocketId,
 };
-use swiftwater_units::Instant;
+use swiftwater_units::{Dir, Instant, StreamId};
 use swiftwater_wire::ConnectionId;
 
+use crate::cipher::SERVER_NAME;
 use crate::datagram::{DatagramNote, OutgoingDatagram};
 use crate::event_queue::{EventQueue, Task};
 use crate::host::HostCore;
@@ -95,6 +96,30 @@ impl HostContext<'_> {
         let (handle, connection) = core.endpoint.connect(now, config, remote, server_name)?;
         core.slots.insert(handle, Box::new(connection));
         Ok(handle)
+    }
+
+    /// Starts a connection to a server of the simulation. `None` if that is impossible, which is a mistake of the
+    /// simulation.
+    pub fn connect_to_server(
+        &mut self,
+        config: &ClientConfig,
+        remote: SocketAddr,
+    ) -> Option<ConnectionHandle> {
+        match self.connect(config, remote, SERVER_NAME) {
+            Ok(handle) => Some(handle),
+            Err(error) => {
+                debug_assert!(
+                    false,
+                    "a simulated connection could not be started: {error}"
+                );
+                None
+            }
+        }
+    }
+
+    /// The next stream that the peer of a connection has opened; `None` if there is none that was not accepted yet.
+    pub fn accept(&mut self, handle: ConnectionHandle, dir: Dir) -> Option<StreamId> {
+        self.connection(handle)?.accept(dir)
     }
 
     /// Opens a TCP connection from the first interface of the host.

@@ -4,12 +4,10 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use swiftwater_wire::{ConnectionId, MAX_CID_LEN};
+use swiftwater_wire::{ConnectionId, MAX_CID_LEN, has_short_header};
 
 /// Connection IDs held at most.
 const CAPACITY: usize = 1_024;
-/// Form bit of the first byte: set in long headers (RFC 8999, section 5).
-const LONG: u8 = 0x80;
 
 /// Values by connection ID.
 #[derive(Clone, Debug)]
@@ -40,13 +38,10 @@ impl<T> ConnectionIdMap<T> {
 
     /// The ID of a packet with a short header, its length, and its value; `None` for others.
     pub(crate) fn of_packet(&self, packet: &[u8]) -> Option<(usize, &T)> {
-        if self.entries.is_empty() {
+        if self.entries.is_empty() || !has_short_header(packet) {
             return None;
         }
-        let (first, rest) = packet.split_first()?;
-        if first & LONG != 0 {
-            return None;
-        }
+        let rest = &packet[1..];
         self.prefix_of(&rest[..rest.len().min(MAX_CID_LEN)])
     }
 

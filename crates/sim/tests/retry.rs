@@ -5,7 +5,7 @@ use swiftwater_quic::{ConnectionError, RetryPolicy};
 use swiftwater_sim::{Cipher, Direction, Pair};
 use swiftwater_units::{Instant, Side};
 
-use crate::support::{BOTH, CID_LEN, link, millis, reason, secs};
+use crate::support::{BOTH, CID_LEN, link, millis, negotiation, reason, secs};
 
 /// A version that no other endpoint supports.
 const OTHER_VERSION: u32 = 0x5a5a_0001;
@@ -101,20 +101,6 @@ fn a_server_of_another_version_says_so() {
         let stats = pair.network().endpoint_stats(host);
         assert_eq!((stats.versions_negotiated, stats.accepted), (1, 0));
     }
-}
-
-/// A Version Negotiation packet in answer to `first` that lists `versions`.
-fn negotiation(first: &[u8], versions: &[u32]) -> Vec<u8> {
-    let header = PartialHeader::parse(first, CID_LEN).unwrap();
-    let mut packet = vec![0xc0, 0, 0, 0, 0];
-    for cid in [header.src_cid, header.dst_cid] {
-        packet.push(cid.len() as u8);
-        packet.extend_from_slice(cid.as_bytes());
-    }
-    for version in versions {
-        packet.extend_from_slice(&version.to_be_bytes());
-    }
-    packet
 }
 
 #[test]

@@ -9,6 +9,8 @@ use swiftwater_sim::tcp::{Config, ConnectionError, Expected, MSS, Segment, Sende
 use swiftwater_sim::{HostConfig, HostId, LinkId, LogDetail, Network, TapDatagram, Verdict};
 use swiftwater_units::{Bandwidth, Instant};
 
+use crate::support::join;
+
 const RTT: Duration = Duration::from_millis(100);
 
 /// Timers expire when they are due, and the peer's window never limits.
@@ -44,13 +46,7 @@ impl World {
         let mut network = Network::new(seed);
         let client = network.add_host(HostConfig::default());
         let server = network.add_host(HostConfig::default());
-        let (here, there) = (network.node(client), network.node(server));
-        let up = network.add_link(here, there, up).unwrap();
-        let down = network.add_link(there, here, down).unwrap();
-        let local: SocketAddr = ([10, 0, 0, 1], 49_152).into();
-        let remote: SocketAddr = ([10, 0, 0, 2], 443).into();
-        network.add_interface(client, local, up, down).unwrap();
-        network.add_interface(server, remote, down, up).unwrap();
+        let (up, down, remote) = join(&mut network, client, server, (up, down));
         network.set_tcp_server(server, Some(exact()));
         network.install(server, TcpExchangeServer::new());
         Self {

@@ -9,7 +9,7 @@ use swiftwater_quic::{ConnectionError, Event, RetryPolicy};
 use swiftwater_sim::{Cipher, Direction, Pair, PairBuilder};
 use swiftwater_units::{Instant, Side};
 
-use crate::support::{BOTH, CID_LEN, SIDES, drop_if, link, millis, reason, secs};
+use crate::support::{BOTH, CID_LEN, SIDES, drop_if, link, millis, negotiation, reason, secs};
 
 const CIPHERS: [Cipher; 2] = [Cipher::Null, Cipher::Tls];
 
@@ -284,20 +284,6 @@ fn keys_are_updated_in_either_version() {
             }
         }
     }
-}
-
-/// A Version Negotiation packet in answer to `first` that lists `versions`.
-fn negotiation(first: &[u8], versions: &[u32]) -> Vec<u8> {
-    let header = PartialHeader::parse(first, CID_LEN).unwrap();
-    let mut packet = vec![0xc0, 0, 0, 0, 0];
-    for cid in [header.src_cid, header.dst_cid] {
-        packet.push(cid.len() as u8);
-        packet.extend_from_slice(cid.as_bytes());
-    }
-    for version in versions {
-        packet.extend_from_slice(&version.to_be_bytes());
-    }
-    packet
 }
 
 #[test]

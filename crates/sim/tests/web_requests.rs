@@ -1,6 +1,5 @@
 //! Requests over TLS 1.3 and HTTP/2 on the simulated TCP, and the same over QUIC.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,8 @@ use swiftwater_sim::apps::{
 use swiftwater_sim::tcp::{Config, Expected, Segment};
 use swiftwater_sim::{Cipher, HostConfig, HostId, LinkId, Network, Verdict};
 use swiftwater_units::{Bandwidth, Instant};
+
+use crate::support::join;
 
 const RTT: Duration = Duration::from_millis(100);
 
@@ -52,13 +53,8 @@ impl World {
             ..HostConfig::default()
         });
         let client = network.add_host(HostConfig::default());
-        let (here, there) = (network.node(client), network.node(server));
-        let up = network.add_link(here, there, link.clone()).unwrap();
-        let down = network.add_link(there, here, link).unwrap();
-        let local: SocketAddr = ([10, 0, 0, 1], 49_152).into();
-        let remote: SocketAddr = ([10, 0, 0, 2], 443).into();
-        network.add_interface(client, local, up, down).unwrap();
-        network.add_interface(server, remote, down, up).unwrap();
+        let links = (link.clone(), link);
+        let (up, down, remote) = join(&mut network, client, server, links);
         network.set_tcp_server(server, Some(https.tcp.clone()));
         network.install(server, WebServer::new(https.clone()));
         let quic = ClientConfig {

@@ -3,7 +3,8 @@
 //!
 //! - [`Repair`]: what the proxy has sent and may have to send again.
 //! - [`TunnelReport`]: what the proxy tells the client about rate, queue and repairs; [`Reporter`]: when.
-//! - [`queue_limit`]: what may wait at the proxy.
+//! - [`queue_limit`], [`MAX_QUEUE_DELAY`]: what may wait at the proxy, and for how long.
+//! - [`is_numbered`], [`URGENCY_OF_REPAIRS`], [`URGENCY_OF_REPORTS`]: which payloads have numbers, and what goes ahead of them.
 //! - [`Classifier`]: what became of the packets that the client misses.
 //!
 //! What the server does with it is in `swiftwater-policies` (`tecc`), the fields of HTTP and the contexts of RFC 9298
@@ -12,13 +13,17 @@
 #![forbid(unsafe_code)]
 
 mod classify;
+mod numbering;
 mod queue;
 mod repair;
 mod report;
 mod reporter;
+mod urgency;
 
 pub use classify::{Classifier, LossPlace, LostPackets};
-pub use queue::queue_limit;
+pub use numbering::is_numbered;
+pub use queue::{MAX_QUEUE_DELAY, queue_limit};
 pub use repair::{Repair, RepairLimits, RepairStats};
 pub use report::{MalformedReport, ReportFlags, TunnelReport};
 pub use reporter::{Reporter, ReporterConfig, TunnelState};
+pub use urgency::{URGENCY_OF_REPAIRS, URGENCY_OF_REPORTS};

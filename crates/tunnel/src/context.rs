@@ -39,12 +39,11 @@ pub fn encode(context: ContextId, payload: &[u8]) -> Vec<u8> {
 
 /// The same for a payload in parts.
 pub(crate) fn encode_parts(context: ContextId, parts: &[&[u8]]) -> Vec<u8> {
-    let size = context.size();
+    let head = context.0.encode();
+    let head = head.as_bytes();
     let len: usize = parts.iter().map(|part| part.len()).sum();
-    let mut out = Vec::with_capacity(size + len);
-    let bytes = context.get().to_be_bytes();
-    out.extend_from_slice(&bytes[bytes.len() - size..]);
-    out[0] |= (size.trailing_zeros() as u8) << 6;
+    let mut out = Vec::with_capacity(head.len() + len);
+    out.extend_from_slice(head);
     for part in parts {
         out.extend_from_slice(part);
     }

@@ -15,10 +15,11 @@ use swiftwater_tunnel::client::{
 use swiftwater_tunnel::proxy::{Token, TunnelProxy};
 use swiftwater_tunnel::proxy_status::ProxyError;
 use swiftwater_tunnel::target::Template;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, split};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
-use stage::{NAME, Stage, config, content, echo, guard, tcp_echo, tcp_target, token};
+use crate::tcp::target_ends_first;
+use stage::{NAME, Stage, config, content, echo, guard, sent_back, tcp_echo, token};
 
 /// A proxy over TCP without TLS.
 struct Plain {
@@ -129,32 +130,9 @@ async fn tcp_passes_and_either_side_may_end_first() {
             let client = proxy.client(version);
             let content = content(3_000_000);
             let tunnel = client.open_tcp(&tcp_echo().await).await.unwrap();
-            let (mut reader, mut writer) = split(tunnel);
-            let sending = async {
-                writer.write_all(&content).await.unwrap();
-                writer.shutdown().await.unwrap();
-            };
-            let mut received = Vec::new();
-            let ((), _) = tokio::join!(sending, reader.read_to_end(&mut received));
-            assert!(received == content, "{version:?}");
-            drop((reader, writer));
+            assert!(sent_back(tunnel, &content).await == content, "{version:?}");
             proxy.until_closed(1).await;
-
-            let (target, read) = tcp_target(|mut stream| async move {
-                stream.write_all(b"last words").await.unwrap();
-                stream.shutdown().await.unwrap();
-                let mut received = String::new();
-                stream.read_to_string(&mut received).await.unwrap();
-                received
-            })
-            .await;
-            let mut tunnel = client.open_tcp(&target).await.unwrap();
-            let mut words = String::new();
-            tunnel.read_to_string(&mut words).await.unwrap();
-            assert_eq!(words, "last words");
-            tunnel.write_all(b"an answer").await.unwrap();
-            tunnel.shutdown().await.unwrap();
-            assert_eq!(read.await.unwrap(), "an answer", "{version:?}");
+            target_ends_first(&client).await;
         }
     })
     .await;

@@ -7,43 +7,24 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
-use http_body_util::{BodyExt, Empty};
 use swiftwater_congestion::FollowExternalConfig;
 use swiftwater_http::client::{HttpClient, Policy};
-use swiftwater_http::h3;
-use swiftwater_http::udp::SendRequest;
 use swiftwater_http::web::body::Body;
 use swiftwater_link::{LinkConfig, LossModel};
 use swiftwater_net::quic::{ClientConfig, TransportConfig};
 use swiftwater_net::relay::{Relay, RelayConfig};
-use swiftwater_net::{Connection, EndpointOptions};
 use swiftwater_policies::Policies;
-use swiftwater_tunnel::client::endpoint::TunnelEndpoint;
 use swiftwater_tunnel::client::{EndpointConnectError, OpenError, TunnelClient};
 use swiftwater_tunnel::policy::TargetPolicy;
 use swiftwater_tunnel::proxy::{ProxyConfig, TunnelProxy};
 use swiftwater_tunnel::target::{Target, Template};
 
 use crate::stage::{
-    NAME, Names, Stage, config, endpoint_config, guard, origin, origin_at, target, token,
+    self, NAME, Names, Stage, config, endpoint, get, guard, origin, origin_at, target, token,
 };
 
 fn content(len: u32) -> Bytes {
-    (0..len)
-        .map(|n| (n.wrapping_mul(7919) >> 5) as u8)
-        .collect()
-}
-
-fn endpoint(client: TunnelClient) -> TunnelEndpoint {
-    TunnelEndpoint::new(client, &EndpointOptions::new(endpoint_config(4), [4; 32])).unwrap()
-}
-
-async fn get(connection: Connection) -> Bytes {
-    let client = SendRequest::new(connection, h3::Config::default());
-    let request = Request::get(format!("https://{NAME}/"));
-    let request = request.body(Empty::<Bytes>::new()).unwrap();
-    let response = client.send(request).await.unwrap();
-    response.into_body().collect().await.unwrap().to_bytes()
+    stage::content(len).into()
 }
 
 /// A proxy that knows the origin under a name that nobody else knows.

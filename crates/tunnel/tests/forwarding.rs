@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response};
-use http_body_util::{BodyExt, Empty};
 use swiftwater_http::h3;
 use swiftwater_http::h3::ConnectProtocol;
 use swiftwater_http::h3::capsule::{Capsule, CapsuleReader};
@@ -17,9 +16,7 @@ use swiftwater_http::udp::connect::{HttpDatagrams, RecvContent, SendContent};
 use swiftwater_http::web::body::Body;
 use swiftwater_net::quic::{ClientConfig, EcnCodepoint, TransportConfig};
 use swiftwater_net::relay::{Relay, RelayConfig};
-use swiftwater_net::{
-    Connection, Endpoint, EndpointOptions, VirtualId, VirtualIdReceiver, VirtualPacket,
-};
+use swiftwater_net::{Connection, Endpoint, VirtualId, VirtualIdReceiver, VirtualPacket};
 use swiftwater_tunnel::CONNECT_UDP;
 use swiftwater_tunnel::client::endpoint::TunnelEndpoint;
 use swiftwater_tunnel::client::{Connect, Connecting, TunnelClient, TunnelError};
@@ -36,34 +33,25 @@ use tokio::sync::mpsc;
 use tower::service_fn;
 
 use crate::stage::{
-    Connector, NAME, Stage, config, content, endpoint_config, guard, origin, serving, target, token,
+    NAME, Stage, config, content, endpoint, endpoint_config, get_with, guard, origin, serving,
+    target, token,
 };
 
-pub(crate) fn client_by(connector: Connector, transforms: &[Transform]) -> TunnelClient {
-    let template = Template::new(NAME).unwrap();
-    TunnelClient::with_forwarding(template, Some(&token()), connector, transforms)
-}
-
-fn client(stage: &Stage, transforms: &[Transform]) -> TunnelClient {
-    client_by(
-        stage.connector_to(stage.server_end.local_addr()),
-        transforms,
-    )
-}
-
-pub(crate) fn endpoint(client: TunnelClient) -> TunnelEndpoint {
-    TunnelEndpoint::new(client, &EndpointOptions::new(endpoint_config(4), [4; 32])).unwrap()
-}
-
-async fn get(connection: Connection) -> Bytes {
-    get_with(&SendRequest::new(connection, h3::Config::default())).await
-}
-
-pub(crate) async fn get_with(client: &SendRequest) -> Bytes {
-    let request = Request::get(format!("https://{NAME}/"));
-    let request = request.body(Empty::<Bytes>::new()).unwrap();
-    let response = client.send(request).await.unwrap();
-    response.into_body().collect().await.unwrap().to_bytes()
+/// A client of the HTTP/3 server at `origin`, through the proxy that is reached at `proxy`, which agrees to `transform`. It
+/// lasts as long as the endpoint.
+pub(crate) async fn http3_client(
+    stage: &Stage,
+    proxy: SocketAddr,
+    transform: Transform,
+    (origin, config): (SocketAddr, &ClientConfig),
+) -> (TunnelEndpoint, SendRequest) {
+    let (template, token) = (Template::new(NAME).unwrap(), token());
+    let connector = stage.connector_to(proxy);
+    let client = TunnelClient::with_forwarding(template, Some(&token), connector, &[transform]);
+    let endpoint = endpoint(client);
+    let connection = endpoint.connect(config, &target(origin), NAME).await;
+    let client = SendRequest::new(connection.unwrap(), h3::Config::default());
+    (endpoint, client)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -73,10 +61,9 @@ async fn short_headers_pass_beside_the_connection_and_long_ones_through_it() {
             let stage = Stage::new();
             let content = Bytes::from(content(3_000_000));
             let (origin, config) = origin(content.clone(), TransportConfig::default());
-            let endpoint = endpoint(client(&stage, &[transform]));
-            let to = target(origin.local_addr());
-            let connection = endpoint.connect(&config, &to, NAME).await.unwrap();
-            assert_eq!(get(connection).await, content, "{transform:?}");
+            let (proxy, to) = (stage.server_end.local_addr(), origin.local_addr());
+            let (_endpoint, client) = http3_client(&stage, proxy, transform, (to, &config)).await;
+            assert_eq!(get_with(&client).await, content, "{transform:?}");
             let stats = stage.proxy.stats();
             assert_eq!(stats.opened, 1);
             // The handshake, and what comes until the IDs are registered, is in the tunnel.
@@ -115,10 +102,9 @@ async fn without_an_agreement_everything_is_in_the_tunnel() {
             let stage = Stage::with(config);
             let content = Bytes::from(content(100_000));
             let (origin, config) = origin(content.clone(), TransportConfig::default());
-            let endpoint = endpoint(client(&stage, &[offer]));
-            let to = target(origin.local_addr());
-            let connection = endpoint.connect(&config, &to, NAME).await.unwrap();
-            assert_eq!(get(connection).await, content);
+            let (proxy, to) = (stage.server_end.local_addr(), origin.local_addr());
+            let (_endpoint, client) = http3_client(&stage, proxy, offer, (to, &config)).await;
+            assert_eq!(get_with(&client).await, content);
             let stats = stage.proxy.stats();
             assert_eq!(
                 (stats.forwarded_to_clients, stats.forwarded_to_targets),
@@ -140,11 +126,9 @@ async fn forwarding_goes_on_when_the_client_has_another_address() {
         let relay = Relay::start(through).unwrap();
         let content = Bytes::from(content(1_000_000));
         let (origin, config) = origin(content.clone(), TransportConfig::default());
-        let connector = stage.connector_to(relay.local_addr());
-        let endpoint = endpoint(client_by(connector, &[Transform::Scramble]));
-        let to = target(origin.local_addr());
-        let connection = endpoint.connect(&config, &to, NAME).await.unwrap();
-        let client = SendRequest::new(connection, h3::Config::default());
+        let (proxy, to) = (relay.local_addr(), origin.local_addr());
+        let transform = Transform::Scramble;
+        let (_endpoint, client) = http3_client(&stage, proxy, transform, (to, &config)).await;
         let mut before = 0;
         for change in 0..3 {
             match change {

@@ -5,15 +5,13 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use swiftwater_http::h3;
-use swiftwater_http::udp::SendRequest;
 use swiftwater_http::web::body::Body;
 use swiftwater_net::quic::TransportConfig;
 use swiftwater_tunnel::forwarding::Transform;
 use tower::service_fn;
 
-use crate::forwarding::{client_by, endpoint};
-use crate::stage::{NAME, Stage, content, guard, serving, target};
+use crate::forwarding::http3_client;
+use crate::stage::{NAME, Stage, content, guard, serving};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forwarded_packets_of_a_client_share_system_calls() {
@@ -31,11 +29,8 @@ async fn forwarded_packets_of_a_client_share_system_calls() {
         for transform in Transform::ALL {
             let stage = Stage::new();
             let (server, config) = serving(upload.clone(), TransportConfig::default());
-            let connector = stage.connector_to(stage.server_end.local_addr());
-            let endpoint = endpoint(client_by(connector, &[transform]));
-            let to = target(server.local_addr());
-            let connection = endpoint.connect(&config, &to, NAME).await.unwrap();
-            let client = SendRequest::new(connection, h3::Config::default());
+            let (proxy, to) = (stage.server_end.local_addr(), server.local_addr());
+            let (_endpoint, client) = http3_client(&stage, proxy, transform, (to, &config)).await;
             let request = Request::post(format!("https://{NAME}/"));
             let request = request.body(Full::new(content.clone())).unwrap();
             let response = client.send(request).await.unwrap();

@@ -5,14 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use swiftwater_http::h3;
-use swiftwater_http::udp::SendRequest;
 use swiftwater_net::quic::TransportConfig;
 use swiftwater_net::relay::{Direction, Filter, Relay, RelayConfig};
 use swiftwater_tunnel::forwarding::Transform;
 
-use crate::forwarding::{client_by, endpoint, get_with};
-use crate::stage::{NAME, Stage, content, guard, origin, target};
+use crate::forwarding::http3_client;
+use crate::stage::{Stage, content, get_with, guard, origin};
 
 /// A filter that drops what passes beside the connection, in both directions, while `is_on`: packets with short headers
 /// whose destination is not an ID that the handshake of the connection has shown.
@@ -43,11 +41,9 @@ async fn what_is_lost_beside_the_connection_passes_through_it() {
         relay.set_filter(Some(without_forwarded_packets(Arc::clone(&is_blocked))));
         let content = Bytes::from(content(300_000));
         let (origin, config) = origin(content.clone(), TransportConfig::default());
-        let connector = stage.connector_to(relay.local_addr());
-        let endpoint = endpoint(client_by(connector, &[Transform::Scramble]));
-        let to = target(origin.local_addr());
-        let connection = endpoint.connect(&config, &to, NAME).await.unwrap();
-        let client = SendRequest::new(connection, h3::Config::default());
+        let (proxy, to) = (relay.local_addr(), origin.local_addr());
+        let transform = Transform::Scramble;
+        let (_endpoint, client) = http3_client(&stage, proxy, transform, (to, &config)).await;
         let forwarded = || stage.proxy.stats().forwarded_to_targets;
         assert_eq!(get_with(&client).await, content);
         assert!(forwarded() > 0);

@@ -10,9 +10,8 @@ use swiftwater_policies::by_name;
 use swiftwater_tunnel::client::{Connect, TunnelClient};
 use swiftwater_tunnel::proxy::TunnelProxy;
 use swiftwater_tunnel::target::Template;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, split};
 
-use crate::stage::{Connector, NAME, Stage, config, content, guard, tcp_echo, token};
+use crate::stage::{Connector, NAME, Stage, config, content, guard, sent_back, tcp_echo, token};
 
 /// A stage whose both ends have this policy, and a connector over a link that loses a tenth of the packets each way.
 fn lossy(policy: &str) -> (Stage, Relay, Connector) {
@@ -45,16 +44,7 @@ async fn a_tunnel_for_tcp_has_the_copies_of_autorec() {
             let client = TunnelClient::new(template, Some(&token()), Fixed(connection.clone()));
             let tunnel = client.open_tcp(&target).await.unwrap();
             let content = content(300_000);
-            let (mut reader, mut writer) = split(tunnel);
-            let sent = content.clone();
-            let sending = tokio::spawn(async move {
-                copy(&mut &sent[..], &mut writer).await.unwrap();
-                writer.shutdown().await.unwrap();
-            });
-            let mut received = Vec::new();
-            reader.read_to_end(&mut received).await.unwrap();
-            sending.await.unwrap();
-            assert!(received == content, "{policy}");
+            assert!(sent_back(tunnel, &content).await == content, "{policy}");
             let repair = connection.connection().stats().repair;
             assert!(repair.lost_data > 0, "{policy}");
             assert_eq!(repair.replicas_sent > 0, has_copies, "{policy}");

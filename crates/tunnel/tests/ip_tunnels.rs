@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::StatusCode;
 use swiftwater_net::quic::TransportConfig;
 use swiftwater_tunnel::client::{
-    FromIpTunnel, IpTunnel, OpenError, SendPacketError, TunnelClient, TunnelError,
+    FromIpTunnel, IpTunnel, SendPacketError, TunnelClient, TunnelError,
 };
 use swiftwater_tunnel::ip::{AddressRange, IpHeader, Scope};
 use swiftwater_tunnel::policy::Prefix;
@@ -17,7 +17,7 @@ use swiftwater_tunnel::proxy::{
 
 use crate::network::Network;
 use crate::packets::{is_valid_icmp, packet};
-use crate::stage::{Names, Stage, config, guard};
+use crate::stage::{Names, Stage, config, guard, refused};
 
 const UDP: u8 = 17;
 const TCP: u8 = 6;
@@ -79,13 +79,7 @@ async fn next_packet(tunnel: &mut IpTunnel) -> Vec<u8> {
 }
 
 async fn refusal(client: &TunnelClient, target: &str) -> (StatusCode, String) {
-    match client.open_ip(&Scope::new(target, "*").unwrap()).await {
-        Err(OpenError::Refused {
-            status,
-            proxy_status,
-        }) => (status, proxy_status.unwrap_or_default()),
-        other => panic!("not refused: {other:?}"),
-    }
+    refused(client.open_ip(&Scope::new(target, "*").unwrap()).await)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

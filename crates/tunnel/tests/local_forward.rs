@@ -5,17 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
-use http_body_util::{BodyExt, Empty};
-use swiftwater_http::h3;
-use swiftwater_http::udp::SendRequest;
 use swiftwater_net::Endpoint;
 use swiftwater_net::quic::{ClientConfig, TransportConfig};
 use swiftwater_tunnel::client::{ListenerLimits, LocalForward, LocalTcpForward};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
-use crate::stage::{NAME, Stage, content, echo, endpoint_config, guard, origin, target, tcp_echo};
+use crate::stage::{
+    self, NAME, Stage, content, echo, endpoint_config, guard, origin, target, tcp_echo,
+};
 
 const LOOPBACK: &str = "127.0.0.1:0";
 const IDLE: Duration = Duration::from_secs(30);
@@ -23,20 +21,14 @@ const IDLE: Duration = Duration::from_secs(30);
 async fn get(config: &ClientConfig, address: SocketAddr) -> Bytes {
     let end = Endpoint::client(LOOPBACK.parse().unwrap(), endpoint_config(4), [4; 32]).unwrap();
     let connection = end.connect(config, address, NAME).unwrap().await.unwrap();
-    let client = SendRequest::new(connection, h3::Config::default());
-    let request = Request::get(format!("https://{NAME}/"));
-    let request = request.body(Empty::<Bytes>::new()).unwrap();
-    let response = client.send(request).await.unwrap();
-    response.into_body().collect().await.unwrap().to_bytes()
+    stage::get(connection).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quic_connections_pass() {
     guard(async {
         let stage = Stage::new();
-        let content: Bytes = (0..3_000_000_u32)
-            .map(|n| (n.wrapping_mul(7919) >> 5) as u8)
-            .collect();
+        let content = Bytes::from(content(3_000_000));
         let (origin, config) = origin(content.clone(), TransportConfig::default());
         let to = target(origin.local_addr());
         let local = LOOPBACK.parse().unwrap();

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Empty, Full};
 use swiftwater_http::h3::ConnectProtocol;
 use swiftwater_http::h3::capsule::Capsule;
 use swiftwater_tunnel::CONNECT_UDP;
-use swiftwater_tunnel::client::{OpenError, TunnelClient, TunnelError};
+use swiftwater_tunnel::client::{TunnelClient, TunnelError};
 use swiftwater_tunnel::context;
 use swiftwater_tunnel::policy::{Ports, ReflectionLimit, TargetPolicy};
 use swiftwater_tunnel::proxy::{Access, Limits, ProxyConfig, Token, TunnelProxy};
@@ -17,17 +17,11 @@ use swiftwater_tunnel::target::Target;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
 
-use crate::stage::{NAME, Names, SECRET, Stage, config, echo, guard, target, token};
+use crate::stage::{NAME, Names, SECRET, Stage, config, echo, guard, refused, target, token};
 
 /// The status and the Proxy-Status with which a tunnel to `target` is refused.
 async fn refusal(client: &TunnelClient, target: &Target) -> (StatusCode, String) {
-    match client.open(target).await {
-        Err(OpenError::Refused {
-            status,
-            proxy_status,
-        }) => (status, proxy_status.unwrap_or_default()),
-        other => panic!("not refused: {other:?}"),
-    }
+    refused(client.open(target).await)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,13 +5,13 @@ use std::io;
 
 use http::StatusCode;
 use socket2::SockRef;
-use swiftwater_tunnel::client::OpenError;
+use swiftwater_tunnel::client::{OpenError, TunnelClient};
 use swiftwater_tunnel::proxy::{Access, ProxyConfig, TunnelProxy};
 use swiftwater_tunnel::proxy_status::ProxyError;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, split};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::stage::{Names, Stage, config, content, guard, tcp_echo, tcp_target};
+use crate::stage::{Names, Stage, config, content, guard, sent_back, tcp_echo, tcp_target};
 
 /// How a tunnel to `target` is refused.
 async fn refusal(stage: &Stage, target: &str) -> (StatusCode, Option<ProxyError>) {
@@ -23,6 +23,25 @@ async fn refusal(stage: &Stage, target: &str) -> (StatusCode, Option<ProxyError>
     }
 }
 
+/// The target ends its direction at once, and still reads.
+pub(crate) async fn target_ends_first(client: &TunnelClient) {
+    let (target, read) = tcp_target(|mut stream| async move {
+        stream.write_all(b"last words").await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut received = String::new();
+        stream.read_to_string(&mut received).await.unwrap();
+        received
+    })
+    .await;
+    let mut tunnel = client.open_tcp(&target).await.unwrap();
+    let mut words = String::new();
+    tunnel.read_to_string(&mut words).await.unwrap();
+    assert_eq!(words, "last words");
+    tunnel.write_all(b"an answer to them").await.unwrap();
+    tunnel.shutdown().await.unwrap();
+    assert_eq!(read.await.unwrap(), "an answer to them");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn content_passes_both_ways_at_once() {
     guard(async {
@@ -32,16 +51,7 @@ async fn content_passes_both_ways_at_once() {
         let hop = format!("swiftwater;next-hop=\"{target}\"");
         assert_eq!(tunnel.proxy_status(), Some(&*hop));
         let content = content(5_000_000);
-        let (mut reader, mut writer) = split(tunnel);
-        let sent = content.clone();
-        let sending = tokio::spawn(async move {
-            copy(&mut &sent[..], &mut writer).await.unwrap();
-            writer.shutdown().await.unwrap();
-        });
-        let mut received = Vec::new();
-        reader.read_to_end(&mut received).await.unwrap();
-        sending.await.unwrap();
-        assert!(received == content);
+        assert!(sent_back(tunnel, &content).await == content);
         stage.until(|stats| stats.closed == 1).await;
     })
     .await;
@@ -52,22 +62,7 @@ async fn either_side_may_end_first() {
     guard(async {
         let stage = Stage::new();
         let client = stage.client();
-        // The target ends its direction at once, and still reads.
-        let (target, read) = tcp_target(|mut stream| async move {
-            stream.write_all(b"last words").await.unwrap();
-            stream.shutdown().await.unwrap();
-            let mut received = String::new();
-            stream.read_to_string(&mut received).await.unwrap();
-            received
-        })
-        .await;
-        let mut tunnel = client.open_tcp(&target).await.unwrap();
-        let mut words = String::new();
-        tunnel.read_to_string(&mut words).await.unwrap();
-        assert_eq!(words, "last words");
-        tunnel.write_all(b"an answer to them").await.unwrap();
-        tunnel.shutdown().await.unwrap();
-        assert_eq!(read.await.unwrap(), "an answer to them");
+        target_ends_first(&client).await;
 
         // A target that breaks the connection off breaks the tunnel off, too.
         let (target, _) = tcp_target(|mut stream| async move {

@@ -7,10 +7,10 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use swiftwater_net::quic::TransportConfig;
 use swiftwater_tls::ClientAuthorities;
 use swiftwater_tls::pki_types::{CertificateDer, PrivateKeyDer};
-use swiftwater_tunnel::client::{OpenError, TunnelClient};
+use swiftwater_tunnel::client::TunnelClient;
 use swiftwater_tunnel::proxy::{Access, Limits, ProxyConfig, TunnelProxy};
 
-use crate::stage::{Stage, config, echo, guard, token};
+use crate::stage::{Stage, config, echo, guard, refused, token};
 
 /// An authority of users.
 struct Authority {
@@ -89,13 +89,7 @@ fn stage(
 
 /// The status and the Proxy-Status with which a tunnel is refused.
 async fn refusal(client: &TunnelClient) -> (StatusCode, String) {
-    match client.open(&echo().await).await {
-        Err(OpenError::Refused {
-            status,
-            proxy_status,
-        }) => (status, proxy_status.unwrap_or_default()),
-        other => panic!("not refused: {other:?}"),
-    }
+    refused(client.open(&echo().await).await)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

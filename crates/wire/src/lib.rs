@@ -24,12 +24,12 @@ pub use error::{DecodeError, ErrorCode};
 pub use frame::Frame;
 pub use header::{
     Header, HeaderLayout, InvariantHeader, PacketType, PartialHeader, PlainFirstByte,
-    RETRY_TAG_LEN, VERSION_1, VERSION_2, are_compatible, is_known, is_reserved, write_retry,
-    write_version_negotiation,
+    RETRY_TAG_LEN, VERSION_1, VERSION_2, are_compatible, has_short_header, is_known, is_reserved,
+    write_retry, write_version_negotiation,
 };
 pub use multipath_version::MultipathVersion;
 pub use packet_number::TruncatedPacketNumber;
 pub use transport_parameters::{
     PreferredAddress, TransportParameterError, TransportParameters, VersionInformation,
 };
-pub use varint::{VarInt, VarIntBoundsExceeded};
+pub use varint::{EncodedVarInt, VarInt, VarIntBoundsExceeded};

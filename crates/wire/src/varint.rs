@@ -48,6 +48,30 @@ impl VarInt {
             _ => 8,
         }
     }
+
+    /// The shortest encoding.
+    pub const fn encode(self) -> EncodedVarInt {
+        let size = self.size();
+        let start = 8 - size;
+        let mut bytes = self.0.to_be_bytes();
+        bytes[start] |= (size.trailing_zeros() as u8) << 6;
+        EncodedVarInt { bytes, start }
+    }
+}
+
+/// The encoding of a [`VarInt`], for those who write into growing buffers; [`Writer`](crate::Writer) needs none.
+#[derive(Clone, Copy, Debug)]
+pub struct EncodedVarInt {
+    /// Right-aligned.
+    bytes: [u8; 8],
+    start: usize,
+}
+
+impl EncodedVarInt {
+    /// Its 1, 2, 4 or 8 bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
 }
 
 impl From<u32> for VarInt {

@@ -62,6 +62,8 @@ fn sizes_change_where_the_prefix_does() {
     for (value, size) in edges {
         assert_eq!(VarInt::new(value).unwrap().size(), size, "{value}");
         assert_eq!(encode(value).len(), size, "{value}");
+        let encoded = VarInt::new(value).unwrap().encode();
+        assert_eq!(encoded.as_bytes(), encode(value), "{value}");
         assert_eq!(decode(&encode(value)), Ok(value));
     }
 }

@@ -16,19 +16,20 @@ mod file_transfers;
 pub mod files;
 pub mod live;
 pub mod multipath;
-mod page_file;
+pub mod page_file;
 pub mod presets;
 pub mod random_numbers;
 pub mod row;
 pub mod select;
 mod tcp_controller;
 pub mod tunnel;
+mod wanted;
 pub mod web;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use swiftwater::DevCertificate;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -41,6 +42,7 @@ use self::presets::Preset;
 use self::row::FileRow;
 use self::select::plan::SelectDemoArgs;
 use self::tunnel::plan::TunnelDemoArgs;
+use self::wanted::wanted_or_all;
 use self::web::plan::WebArgs;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
@@ -234,7 +236,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<(), Failure> {
 async fn move_files(args: FilesArgs) -> Result<(), Failure> {
     let start = Instant::now();
     let stage = Arc::new(stage(&args)?);
-    let presets = selected(&args);
+    let presets = wanted_or_all(&args.presets);
     let (rows, mut finished) = mpsc::channel(16);
     if !args.json {
         announce_transfers(&stage, presets.len())?;
@@ -309,16 +311,6 @@ fn stage(args: &FilesArgs) -> Result<TransferSetup, Failure> {
         seed: args.seed,
         progress: Progress::new(!args.json),
     })
-}
-
-/// The networks to run, in their usual order.
-fn selected(args: &FilesArgs) -> Vec<Preset> {
-    let wanted = |preset: &&Preset| args.presets.is_empty() || args.presets.contains(preset);
-    Preset::value_variants()
-        .iter()
-        .filter(wanted)
-        .copied()
-        .collect()
 }
 
 /// Reports a finished row at once: as JSON, or as a line for people.

@@ -8,5 +8,7 @@ mod path_arg;
 
 pub use flags::{MultipathArgs, MultipathOffer, PathArgs, parse_feedback, parse_scheduler};
 pub use managers::PathManagers;
-pub use operations::{PathOperation, PathOperationAction, PathOperationError, RunningOperations};
+pub use operations::{
+    PathOperation, PathOperationAction, PathOperationArgs, PathOperationError, RunningOperations,
+};
 pub use path_arg::{PathArg, PathArgError};

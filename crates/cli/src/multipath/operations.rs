@@ -4,6 +4,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::Args;
 use swiftwater::Connection;
 use swiftwater::quic::policy::{PathPreference, PathStatus};
 use swiftwater::units::PathId;
@@ -15,6 +16,21 @@ use crate::size::parse_size;
 
 /// How often the amount of data is looked up.
 const POLL: Duration = Duration::from_millis(2);
+
+/// The flag.
+#[derive(Args, Clone, Debug, Default)]
+pub struct PathOperationArgs {
+    /// Do something to a path once the connection has sent and received this much, for experiments and tests:
+    /// abandon it, make it a backup or available again, send a PING on it, or go over to fresh connection
+    /// IDs on all paths; repeatable
+    #[arg(
+        long,
+        value_name = "SIZE,abandon|backup|available|ping|rotate[,PATH]",
+        help_heading = "Paths",
+        hide_short_help = true
+    )]
+    pub path_operation: Vec<PathOperation>,
+}
 
 /// What is done to a path, and when.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Buf, Bytes};
 use swiftwater_units::StreamId;
-use swiftwater_wire::VarInt;
+use swiftwater_wire::{EncodedVarInt, VarInt};
 
 use super::code::Code;
 use super::error::Fault;
@@ -16,22 +16,15 @@ const MAX_QUARTER: u64 = (1 << 60) - 1;
 
 /// What precedes a datagram of the request of stream `id` in the payload of a DATAGRAM frame.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Prefix {
-    bytes: [u8; 8],
-    start: usize,
-}
+pub(crate) struct Prefix(EncodedVarInt);
 
 impl Prefix {
     pub(crate) fn of(id: StreamId) -> Self {
-        let quarter = VarInt::saturating(id.get() / 4);
-        let start = 8 - quarter.size();
-        let mut bytes = quarter.get().to_be_bytes();
-        bytes[start] |= (quarter.size().trailing_zeros() as u8) << 6;
-        Self { bytes, start }
+        Self(VarInt::saturating(id.get() / 4).encode())
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {
-        &self.bytes[self.start..]
+        self.0.as_bytes()
     }
 }
 

@@ -3,7 +3,9 @@
 //!
 //! Which frames are permitted where is decided elsewhere.
 
-use super::stream_type::{PartialInt, int_bytes, put_int};
+use swiftwater_wire::VarInt;
+
+use super::stream_type::{PartialInt, put_int};
 
 /// Type of a frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -92,9 +94,10 @@ impl FrameHeader {
             len: 0,
         };
         for n in [frame_type.to_wire(), len] {
-            let (bytes, size) = int_bytes(n);
-            header.bytes[header.len..header.len + size].copy_from_slice(&bytes[8 - size..]);
-            header.len += size;
+            let encoded = VarInt::saturating(n).encode();
+            let bytes = encoded.as_bytes();
+            header.bytes[header.len..header.len + bytes.len()].copy_from_slice(bytes);
+            header.len += bytes.len();
         }
         header
     }

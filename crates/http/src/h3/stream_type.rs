@@ -1,7 +1,7 @@
 //! Types of unidirectional streams (RFC 9114, section 6.2; RFC 9204, section 4.2), and the
 //! incremental parser of the integers at the start of streams.
 
-use swiftwater_wire::Reader;
+use swiftwater_wire::{Reader, VarInt};
 
 /// The type at the start of a unidirectional stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -77,15 +77,5 @@ impl PartialInt {
 
 /// Appends a variable-length integer; values beyond 62 bits are clamped.
 pub(crate) fn put_int(out: &mut Vec<u8>, n: u64) {
-    let (bytes, size) = int_bytes(n);
-    out.extend_from_slice(&bytes[8 - size..]);
-}
-
-/// A variable-length integer, right-aligned, and its size in bytes.
-pub(crate) fn int_bytes(n: u64) -> ([u8; 8], usize) {
-    let n = swiftwater_wire::VarInt::saturating(n);
-    let mut bytes = n.get().to_be_bytes();
-    let size = n.size();
-    bytes[8 - size] |= (size.trailing_zeros() as u8) << 6;
-    (bytes, size)
+    out.extend_from_slice(VarInt::saturating(n).encode().as_bytes());
 }

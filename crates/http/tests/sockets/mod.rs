@@ -15,10 +15,11 @@ use swiftwater_http::h3::ConnectProtocol;
 use swiftwater_http::udp::{RecvBody, SendRequest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::client::{Response as ClientResponse, generate_key};
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request as Asked};
 use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::pair::Pair;
 use crate::peers::{fed, in_time, until};
@@ -173,6 +174,25 @@ async fn serve(mut stream: TcpStream, seen: &Mutex<Seen>) {
 /// A WebSocket whose bytes go over a stream of HTTP.
 pub(crate) type Tunnelled = WebSocketStream<DuplexStream>;
 
+/// A handshake over HTTP/1.1.
+pub(crate) async fn ask_http1(
+    address: SocketAddr,
+    path: &str,
+) -> Result<(WebSocketStream<TcpStream>, ClientResponse), Error> {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let request = Request::get(format!("ws://public.example{path}"))
+        .header("host", "public.example")
+        .header("connection", "Upgrade")
+        .header("upgrade", "websocket")
+        .header("sec-websocket-version", "13")
+        // The client checks the answer to it.
+        .header("sec-websocket-key", generate_key())
+        .header("sec-websocket-protocol", "chat, other")
+        .body(())
+        .unwrap();
+    in_time(client_async(request, stream)).await
+}
+
 /// The head of a handshake by extended CONNECT.
 fn connect(uri: &str, version: Version) -> http::request::Builder {
     Request::builder()
@@ -303,4 +323,17 @@ pub(crate) async fn text_http2(response: Response<h2::RecvStream>) -> String {
         all.extend_from_slice(&piece.unwrap());
     }
     String::from_utf8(all).unwrap()
+}
+
+/// Requests over HTTP/2 and HTTP/3 for what the upstream refuses get its answer.
+pub(crate) async fn refusals_arrive(tcp: SocketAddr, quic: &Pair) {
+    let mut client = http2_client(tcp).await;
+    let (response, _sender) = ask_http2(&mut client, "/refused", "websocket").await;
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+    assert_eq!(text_http2(response).await, "not you");
+    let client = http3_client(quic).await;
+    let (response, _sending) = ask_http3(&client, "/refused", "websocket").await;
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+    let content = in_time(response.into_body().collect()).await.unwrap();
+    assert_eq!(content.to_bytes(), "not you");
 }

@@ -4,18 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use swiftwater_congestion::by_name;
 use swiftwater_lab::claim::{Outcome, Verdict};
 use swiftwater_lab::record::{FlowPoint, FlowSeries, Sample, Series};
 use swiftwater_lab::report::{ReportData, RowsOrigin, render_data};
 use swiftwater_lab::scenario::{
-    App, Axis, Case, Compare, Experiment, Figure, FigureKind, FlowSpec, LinkSpec, Run, Scale,
-    Setup, TransportSpec,
+    App, Axis, Case, Compare, Experiment, Figure, FigureKind, Run, Scale, Setup,
 };
 use swiftwater_lab::store::{Row, Table};
 use swiftwater_link::LinkConfig;
-use swiftwater_sim::Cipher;
-use swiftwater_units::Bandwidth;
+
+use crate::experiments;
 
 /// What a page is made of.
 pub(crate) struct Parts {
@@ -116,44 +114,12 @@ pub(crate) fn experiment() -> Experiment {
 }
 
 fn setup() -> Setup {
-    let flow = FlowSpec {
-        name: "subject".to_owned(),
-        count: 1,
-        enter: 0,
-        exit: 1,
-        start: Duration::ZERO,
-        stagger: Duration::ZERO,
-        start_jitter: Duration::ZERO,
-        stop: None,
-        access_rate: Bandwidth::from_mbps(1000),
-        extra_rtt: Duration::ZERO,
-        controller: by_name("cubic").unwrap(),
-        controller_text: "cubic".to_owned(),
-        recovery: std::sync::Arc::new(swiftwater_quic::policy::DefaultPolicies),
-        recovery_text: "arq".to_owned(),
-        feedback: None,
-        transport: TransportSpec::default(),
-        app: App::Bulk,
-        paths: None,
-        tunnel: None,
-    };
-    let link = LinkSpec {
-        name: "bottleneck".to_owned(),
-        forward: LinkConfig::default(),
-        backward: LinkConfig::default(),
-    };
-    Setup {
-        duration: Duration::from_secs(1),
-        warmup: Duration::ZERO,
-        rtt: Duration::from_millis(30),
-        datagram_size: 1472,
-        cipher: Cipher::Null,
-        record: Some(Duration::from_millis(100)),
-        bin: Duration::from_millis(100),
-        links: vec![link],
-        flows: vec![flow],
-        parallel: None,
-    }
+    let mut setup = experiments::setup(1);
+    setup.rtt = Duration::from_millis(30);
+    setup.flows[0].app = App::Bulk;
+    let link = &mut setup.links[0];
+    (link.forward, link.backward) = (LinkConfig::default(), LinkConfig::default());
+    setup
 }
 
 /// All rows; every value encodes case, repeat and measure.

@@ -11,7 +11,6 @@ use swiftwater_units::{Dir, Instant, StreamId};
 
 use super::stream::{Sink, Source};
 use crate::application::{Application, HostContext};
-use crate::cipher::SERVER_NAME;
 use crate::pattern::Pattern;
 
 /// Timer of the start.
@@ -154,15 +153,7 @@ impl BulkSender {
     }
 
     fn begin(&mut self, host: &mut HostContext<'_>) {
-        match host.connect(&self.config, self.remote, SERVER_NAME) {
-            Ok(handle) => self.handle = Some(handle),
-            Err(error) => {
-                debug_assert!(
-                    false,
-                    "a simulated connection could not be started: {error}"
-                );
-            }
-        }
+        self.handle = host.connect_to_server(&self.config, self.remote);
     }
 
     fn end(&self, host: &mut HostContext<'_>) {
@@ -289,10 +280,7 @@ impl Application for BulkReceiver {
     fn on_event(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, event: Event) {
         match event {
             Event::Stream(StreamEvent::Opened { dir }) => {
-                while let Some(id) = host
-                    .connection(handle)
-                    .and_then(|connection| connection.accept(dir))
-                {
+                while let Some(id) = host.accept(handle, dir) {
                     self.read(host, handle, id);
                 }
             }

@@ -10,7 +10,6 @@ use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, StreamId};
 
 use super::stream::Source;
 use crate::application::{Application, HostContext};
-use crate::cipher::SERVER_NAME;
 use crate::pattern::Pattern;
 
 /// Timer of the start.
@@ -174,15 +173,7 @@ impl BurstSender {
     }
 
     fn begin(&mut self, host: &mut HostContext<'_>) {
-        match host.connect(&self.config, self.remote, SERVER_NAME) {
-            Ok(handle) => self.handle = Some(handle),
-            Err(error) => {
-                debug_assert!(
-                    false,
-                    "a simulated connection could not be started: {error}"
-                );
-            }
-        }
+        self.handle = host.connect_to_server(&self.config, self.remote);
     }
 
     fn end(&mut self, host: &mut HostContext<'_>) {

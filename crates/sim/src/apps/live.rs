@@ -15,7 +15,6 @@ use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, StreamId};
 use super::player::{Player, Viewing};
 use super::stream::{Sink, Source};
 use crate::application::{Application, HostContext};
-use crate::cipher::SERVER_NAME;
 use crate::pattern::Pattern;
 
 /// Time between frames: 25 a second.
@@ -128,10 +127,7 @@ impl Application for LiveServer {
     fn on_event(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, event: Event) {
         match event {
             Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
-                while let Some(id) = host
-                    .connection(handle)
-                    .and_then(|connection| connection.accept(Dir::Bi))
-                {
+                while let Some(id) = host.accept(handle, Dir::Bi) {
                     self.read(host, handle, id);
                 }
             }
@@ -276,15 +272,7 @@ impl Application for LiveViewer {
                 connection.close(now, 0, b"stop");
             }
         } else if self.stop.is_none_or(|stop| stop > now) {
-            match host.connect(&self.config, self.remote, SERVER_NAME) {
-                Ok(handle) => self.handle = Some(handle),
-                Err(error) => {
-                    debug_assert!(
-                        false,
-                        "a simulated connection could not be started: {error}"
-                    );
-                }
-            }
+            self.handle = host.connect_to_server(&self.config, self.remote);
         }
     }
 }

@@ -12,7 +12,6 @@ use swiftwater_units::{Dir, Instant, StreamId};
 
 use super::stream::{Sink, Source};
 use crate::application::{Application, HostContext};
-use crate::cipher::SERVER_NAME;
 use crate::pattern::Pattern;
 
 /// Urgency of a response for which the client has none (RFC 9218, section 4.1).
@@ -260,15 +259,7 @@ impl Requester {
     }
 
     fn connect(&mut self, host: &mut HostContext<'_>) {
-        match host.connect(&self.config, self.remote, SERVER_NAME) {
-            Ok(handle) => self.handle = Some(handle),
-            Err(error) => {
-                debug_assert!(
-                    false,
-                    "a simulated connection could not be started: {error}"
-                );
-            }
-        }
+        self.handle = host.connect_to_server(&self.config, self.remote);
     }
 
     fn request(&mut self, host: &mut HostContext<'_>) {
@@ -454,10 +445,7 @@ impl Application for Responder {
     fn on_event(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, event: Event) {
         match event {
             Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
-                while let Some(id) = host
-                    .connection(handle)
-                    .and_then(|connection| connection.accept(Dir::Bi))
-                {
+                while let Some(id) = host.accept(handle, Dir::Bi) {
                     self.serve(host, handle, id);
                 }
             }

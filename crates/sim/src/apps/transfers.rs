@@ -11,7 +11,6 @@ use swiftwater_units::{Dir, Instant, StreamId};
 
 use super::stream::{Sink, Source};
 use crate::application::{Application, HostContext};
-use crate::cipher::SERVER_NAME;
 use crate::pattern::Pattern;
 
 /// Length of the number.
@@ -87,17 +86,11 @@ impl TransferSender {
         let total = transfer.bytes.max(HEAD_LEN as u64);
         let pattern = Pattern::new(transfer.number);
         let source = Source::new(pattern, Some(total)).skip(HEAD_LEN as u64);
-        match host.connect(&self.config, transfer.remote, SERVER_NAME) {
-            Ok(handle) => {
+        match host.connect_to_server(&self.config, transfer.remote) {
+            Some(handle) => {
                 self.sending.insert(handle, Sending { transfer, source });
             }
-            Err(error) => {
-                debug_assert!(
-                    false,
-                    "a simulated connection could not be started: {error}"
-                );
-                self.failed.push(transfer.number);
-            }
+            None => self.failed.push(transfer.number),
         }
     }
 }
@@ -271,10 +264,7 @@ impl Application for TransferReceiver {
     fn on_event(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, event: Event) {
         match event {
             Event::Stream(StreamEvent::Opened { dir }) => {
-                while let Some(id) = host
-                    .connection(handle)
-                    .and_then(|connection| connection.accept(dir))
-                {
+                while let Some(id) = host.accept(handle, dir) {
                     self.read(host, handle, id);
                 }
             }

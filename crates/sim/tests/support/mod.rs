@@ -19,7 +19,7 @@ use swiftwater_link::LinkConfig;
 use swiftwater_quic::observe::{Observation, Observer, ObserverFactory};
 use swiftwater_quic::wire::{PacketType, PartialHeader};
 use swiftwater_quic::{Connection, ConnectionError, Event, PathStats};
-use swiftwater_sim::{Direction, Pair, TapDatagram, Verdict};
+use swiftwater_sim::{Direction, HostId, LinkId, Network, Pair, TapDatagram, Verdict};
 use swiftwater_units::{Bandwidth, Instant, Side};
 
 pub const BOTH: [Direction; 2] = [Direction::ToServer, Direction::ToClient];
@@ -41,6 +41,37 @@ pub fn link(mbps: u64, delay_ms: u64) -> LinkConfig {
     LinkConfig::default()
         .rate(Bandwidth::from_mbps(mbps))
         .delay(millis(delay_ms))
+}
+
+/// Joins two hosts by a link each way; the links, up and down, and the address of the server.
+pub fn join(
+    network: &mut Network,
+    client: HostId,
+    server: HostId,
+    (up, down): (LinkConfig, LinkConfig),
+) -> (LinkId, LinkId, SocketAddr) {
+    let (here, there) = (network.node(client), network.node(server));
+    let up = network.add_link(here, there, up).unwrap();
+    let down = network.add_link(there, here, down).unwrap();
+    let local: SocketAddr = ([10, 0, 0, 1], 49_152).into();
+    let remote: SocketAddr = ([10, 0, 0, 2], 443).into();
+    network.add_interface(client, local, up, down).unwrap();
+    network.add_interface(server, remote, down, up).unwrap();
+    (up, down, remote)
+}
+
+/// A Version Negotiation packet in answer to `first` that lists `versions`.
+pub fn negotiation(first: &[u8], versions: &[u32]) -> Vec<u8> {
+    let header = PartialHeader::parse(first, CID_LEN).unwrap();
+    let mut packet = vec![0xc0, 0, 0, 0, 0];
+    for cid in [header.src_cid, header.dst_cid] {
+        packet.push(cid.len() as u8);
+        packet.extend_from_slice(cid.as_bytes());
+    }
+    for version in versions {
+        packet.extend_from_slice(&version.to_be_bytes());
+    }
+    packet
 }
 
 /// The first path's numbers on a side.

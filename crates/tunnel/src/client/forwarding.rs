@@ -12,13 +12,13 @@ use swiftwater_http::h3::capsule::Capsule;
 use swiftwater_http::udp::connect::{HttpDatagrams, SendContent};
 use swiftwater_net::quic::PathAddress;
 use swiftwater_net::{VirtualId, VirtualIdReceiver, VirtualPacket};
-use swiftwater_wire::ConnectionId;
+use swiftwater_wire::{ConnectionId, has_short_header};
 use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
 
 use super::error::{OpenError, TunnelError};
 use crate::forwarding::{
     CidCapsule, ClientIds, ForwardingAnswer, ForwardingOffer, Liveness, PROXY_QUIC_FORWARDING,
-    PacketTransform, is_short, replace_cid,
+    PacketTransform, replace_cid,
 };
 
 /// Forwarded packets that wait to be read; the oldest are dropped for more.
@@ -126,7 +126,7 @@ impl Forwarding {
     pub(super) fn send(&self, datagram: &[u8]) -> bool {
         let mut guard = self.lock();
         let state = &mut *guard;
-        if is_short(datagram) {
+        if has_short_header(datagram) {
             return self.forward(state, datagram, datagram.len());
         }
         if !matches!(state.phase, Phase::Over) {
@@ -139,7 +139,7 @@ impl Forwarding {
     /// Forwards several datagrams, of `size` bytes each in `run` but for a shorter last one, at once; false if one of them
     /// has to go through the tunnel, or by itself.
     pub(super) fn send_run(&self, run: &[u8], size: usize) -> bool {
-        let are_short = size > 0 && run.chunks(size).all(is_short);
+        let are_short = size > 0 && run.chunks(size).all(has_short_header);
         are_short && self.forward(&mut self.lock(), run, size)
     }
 
@@ -201,7 +201,7 @@ impl Forwarding {
         if matches!(state.phase, Phase::Over) {
             return;
         }
-        if !is_short(datagram) {
+        if !has_short_header(datagram) {
             state.ids.observe_received(datagram, &mut state.capsules);
         }
         state.on_received(&self.datagrams);

@@ -1,6 +1,5 @@
 //! A local UDP address that leads to one target: each peer of the address gets a tunnel of its own.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,10 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::net::UdpSocket;
 use tokio::select;
-use tokio::sync::mpsc::{self, error::TrySendError};
-use tokio::task::JoinSet;
+use tokio::sync::mpsc;
 
-use super::datagram_relay::{DatagramRelay, ForwardCounters, ForwardStats, WAITING};
+use super::datagram_relay::{DatagramRelay, ForwardCounters, ForwardStats};
+use super::datagram_relays::DatagramRelays;
 use super::tunnel_client::TunnelClient;
 use crate::MAX_UDP_PAYLOAD;
 use crate::target::Target;
@@ -60,8 +59,7 @@ impl LocalForward {
 
     /// Forwards until the future is dropped, or the socket fails.
     pub async fn run(&self) -> io::Error {
-        let mut peers: HashMap<SocketAddr, mpsc::Sender<Bytes>> = HashMap::new();
-        let mut tunnels = JoinSet::new();
+        let mut tunnels = DatagramRelays::new(MAX_PEERS, Arc::clone(&self.counters));
         let mut buffer = vec![0; MAX_UDP_PAYLOAD];
         loop {
             select! {
@@ -73,53 +71,10 @@ impl LocalForward {
                         Err(error) => return error,
                     };
                     let payload = Bytes::copy_from_slice(&buffer[..len]);
-                    let Some(payload) = self.pass_on(&peers, peer, payload) else {
-                        continue;
-                    };
-                    if peers.len() >= MAX_PEERS {
-                        self.counters.on_drop();
-                        continue;
-                    }
-                    let (to_tunnel, payloads) = mpsc::channel(WAITING);
-                    // It has room for one.
-                    let _ = to_tunnel.try_send(payload);
-                    peers.insert(peer, to_tunnel);
-                    let tunnel = self.tunnel(peer, payloads);
-                    tunnels.spawn(async move {
-                        tunnel.run().await;
-                        peer
-                    });
+                    tunnels.pass_on(&peer, payload, |payloads| self.tunnel(peer, payloads));
                 }
-                Some(ended) = tunnels.join_next() => {
-                    // Unless the peer has another one since.
-                    if let Ok(peer) = ended
-                        && peers.get(&peer).is_some_and(mpsc::Sender::is_closed)
-                    {
-                        peers.remove(&peer);
-                    }
-                }
+                Some(()) = tunnels.next_ended() => {}
             }
-        }
-    }
-
-    /// Passes a payload on to the tunnel of its peer; returns it if there is none.
-    fn pass_on(
-        &self,
-        peers: &HashMap<SocketAddr, mpsc::Sender<Bytes>>,
-        peer: SocketAddr,
-        payload: Bytes,
-    ) -> Option<Bytes> {
-        let Some(to_tunnel) = peers.get(&peer) else {
-            return Some(payload);
-        };
-        match to_tunnel.try_send(payload) {
-            Ok(()) => None,
-            Err(TrySendError::Full(_)) => {
-                self.counters.on_drop();
-                None
-            }
-            // Its tunnel has ended at this moment.
-            Err(TrySendError::Closed(payload)) => Some(payload),
         }
     }
 

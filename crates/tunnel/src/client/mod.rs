@@ -12,6 +12,7 @@
 mod capsule_stream;
 mod counted;
 mod datagram_relay;
+mod datagram_relays;
 pub mod endpoint;
 mod error;
 mod forwarding;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use swiftwater_http::h3::capsule::Capsule;
-use swiftwater_wire::{DecodeError, Reader, VarInt, Writer};
+use swiftwater_wire::{DecodeError, Reader, VarInt};
 use thiserror::Error;
 
 const REGISTER_CLIENT_CID: u64 = 0xff_e600;
@@ -175,10 +175,7 @@ impl CidCapsule {
 }
 
 fn put_number(out: &mut Vec<u8>, number: u64) {
-    let mut buffer = [0; 8];
-    let mut writer = Writer::new(&mut buffer);
-    writer.varint(VarInt::saturating(number).get());
-    out.extend_from_slice(writer.filled_mut());
+    out.extend_from_slice(VarInt::saturating(number).encode().as_bytes());
 }
 
 fn plain(capsule_type: u64, cid: &Bytes) -> Capsule {

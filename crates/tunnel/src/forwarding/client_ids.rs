@@ -7,11 +7,11 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use swiftwater_wire::ConnectionId;
+use swiftwater_wire::{ConnectionId, has_short_header};
 use thiserror::Error;
 
 use super::capsules::CidCapsule;
-use super::packets::{is_short, long_header_ids};
+use super::packets::long_header_ids;
 
 /// QUIC connections of a tunnel whose IDs are registered at once; that of the oldest one is given up for a new one.
 const MAX_CONNECTIONS: usize = 4;
@@ -216,7 +216,7 @@ impl<T> ClientIds<T> {
 
     /// What becomes of the ID of a datagram to the target; `None` if it has to go through the tunnel.
     pub fn to_target(&self, datagram: &[u8]) -> Option<TargetVcid> {
-        if !is_short(datagram) {
+        if !has_short_header(datagram) {
             return None;
         }
         let after = &datagram[1..];

@@ -27,6 +27,6 @@ pub use fields::{
     port_sharing,
 };
 pub use liveness::{Liveness, SILENCE};
-pub use packets::{is_short, replace_cid};
+pub use packets::replace_cid;
 pub use proxy_ids::{ClientVcid, ProxyIds, TooManyRegistrations};
 pub use transform::{PacketTransform, ScrambleKey, Transform};

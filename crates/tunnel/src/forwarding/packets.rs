@@ -1,16 +1,6 @@
 //! What forwarding reads and changes of QUIC packets: the version-independent parts (RFC 8999, section 5).
 
-use swiftwater_wire::{ConnectionId, InvariantHeader, VERSION_1, VERSION_2};
-
-/// The bit of the first byte that tells long headers from short ones.
-const HEADER_FORM: u8 = 0x80;
-
-/// Whether a datagram is a packet with a short header, if it is QUIC.
-pub fn is_short(datagram: &[u8]) -> bool {
-    datagram
-        .first()
-        .is_some_and(|first| first & HEADER_FORM == 0)
-}
+use swiftwater_wire::{ConnectionId, InvariantHeader, VERSION_1, VERSION_2, has_short_header};
 
 /// Appends `packet`, which has a short header with a connection ID of `old_len` bytes, to `out` with `new` in the place of
 /// that ID; false, and nothing is appended, if the packet is shorter than its header.
@@ -40,7 +30,7 @@ pub(super) fn long_header_ids(datagram: &[u8]) -> Option<LongHeaderIds> {
     /// The bits of the first byte that are the type of a packet.
     const TYPE: u8 = 0x30;
     let first = datagram.first()?;
-    if is_short(datagram) {
+    if has_short_header(datagram) {
         return None;
     }
     let header = InvariantHeader::parse(datagram, 0).ok()?;

@@ -2,11 +2,10 @@
 //! 5.8 and 5.10).
 
 use bytes::Bytes;
-use swiftwater_wire::ConnectionId;
+use swiftwater_wire::{ConnectionId, has_short_header};
 use thiserror::Error;
 
 use super::capsules::CidCapsule;
-use super::packets::is_short;
 
 /// Registrations that a client may make before the proxy permits more: the largest sequence number (section 5.7).
 const INITIAL_MAX_SEQUENCE: u64 = 1;
@@ -192,7 +191,7 @@ impl<T> ProxyIds<T> {
 
     /// What becomes of the ID of a datagram from the target; `None` if it has to go through the tunnel.
     pub fn to_client(&self, datagram: &[u8]) -> Option<ClientVcid> {
-        if !is_short(datagram) {
+        if !has_short_header(datagram) {
             return None;
         }
         let after = &datagram[1..];

@@ -8,16 +8,13 @@ use swiftwater_net::quic::{DatagramFate, DatagramOptions};
 use swiftwater_units::{Bandwidth, ByteCount, Instant};
 
 use super::stats::Dropped;
-use super::to_client::{MAX_QUEUE_DELAY, deadline, send_datagram};
+use super::to_client::{deadline, send_datagram};
 use crate::context;
 use crate::tecc::{
-    Agreement, Repair, RepairLimits, Reporter, ReporterConfig, TunnelState, data, queue_limit,
+    Agreement, MAX_QUEUE_DELAY, Repair, RepairLimits, Reporter, ReporterConfig, TunnelState,
+    URGENCY_OF_REPAIRS, URGENCY_OF_REPORTS, data, queue_limit,
 };
 
-/// Repairs go ahead of what waits: the client's QUIC already misses them.
-const URGENCY_OF_REPAIRS: u8 = 2;
-/// Reports go ahead of them.
-const URGENCY_OF_REPORTS: u8 = 1;
 /// Least time between two looks at the state of the connection.
 const LEAST_WAIT: Duration = Duration::from_millis(5);
 
@@ -135,8 +132,7 @@ impl Repaired {
         let path = stats.paths.first()?;
         let in_flight = usize::try_from(path.bytes_in_flight.get()).unwrap_or(usize::MAX);
         self.repair.on_bytes_in_flight(in_flight);
-        let window = || Bandwidth::from_transfer(path.cwnd.get(), path.smoothed_rtt);
-        let rate = path.bandwidth.unwrap_or_else(window);
+        let rate = path.granted_rate();
         self.queue_limit = queue_limit(rate, path.min_rtt);
         let queue = stats.datagram_bytes_unsent;
         let state = TunnelState {
@@ -151,7 +147,7 @@ impl Repaired {
             settled: self.repair.settled(),
             repair: self.repair.stats(),
             app_limited: path.app_limited,
-            startup: matches!(path.congestion_state, "startup" | "slow_start"),
+            startup: path.is_in_startup(),
             congestion_events: path.congestion_events,
             overflows: self.overflows,
         };

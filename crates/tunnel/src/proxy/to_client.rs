@@ -18,11 +18,7 @@ use super::stats::{Counters, Dropped, Passed};
 use super::user_budget::{Direction, UserBudget, admits};
 use crate::context::{self, ContextId};
 use crate::forwarding::{CidCapsule, TooManyRegistrations};
-use crate::tecc::data;
-
-/// How long a datagram may wait for its turn to the client, where its sender has no reports: what is older, it has sent
-/// again.
-pub(super) const MAX_QUEUE_DELAY: Duration = Duration::from_millis(300);
+use crate::tecc::{MAX_QUEUE_DELAY, data};
 
 /// Datagrams to the client.
 pub(super) struct ToClient<'a> {

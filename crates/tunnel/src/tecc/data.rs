@@ -5,20 +5,12 @@ use swiftwater_wire::{Reader, VarInt};
 
 use crate::context::{self, ContextId};
 
-/// Whether a UDP payload is numbered: packets of QUIC with a long header are not, so that they need no more room
-/// than in plain tunnels.
-pub fn is_numbered(payload: &[u8]) -> bool {
-    payload.first().is_some_and(|first| first & 0x80 == 0)
-}
+pub use swiftwater_tecc::is_numbered;
 
 /// The payload of an HTTP datagram in `context`: `payload` with its number.
 pub fn encode(context: ContextId, number: u64, payload: &[u8]) -> Vec<u8> {
-    let number = VarInt::saturating(number);
-    let size = number.size();
-    let mut numbered = [0; 8];
-    numbered[..size].copy_from_slice(&number.get().to_be_bytes()[8 - size..]);
-    numbered[0] |= (size.trailing_zeros() as u8) << 6;
-    context::encode_parts(context, &[&numbered[..size], payload])
+    let number = VarInt::saturating(number).encode();
+    context::encode_parts(context, &[number.as_bytes(), payload])
 }
 
 /// The number and the payload of what follows the context; `None` if there is no number.

@@ -13,6 +13,7 @@ pub mod data;
 
 pub use agreement::{Agreement, TECC};
 pub use swiftwater_tecc::{
-    Classifier, LossPlace, LostPackets, MalformedReport, Repair, RepairLimits, RepairStats,
-    ReportFlags, Reporter, ReporterConfig, TunnelReport, TunnelState, queue_limit,
+    Classifier, LossPlace, LostPackets, MAX_QUEUE_DELAY, MalformedReport, Repair, RepairLimits,
+    RepairStats, ReportFlags, Reporter, ReporterConfig, TunnelReport, TunnelState,
+    URGENCY_OF_REPAIRS, URGENCY_OF_REPORTS, queue_limit,
 };

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::fmt::Debug;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -11,22 +12,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Empty};
 use swiftwater_http::h3;
 use swiftwater_http::udp::{ALPN_HTTP3, H3Server, SendRequest};
 use swiftwater_http::web::body::Body;
 use swiftwater_net::quic::{
     ClientConfig, EndpointConfig, RetryPolicy, ServerConfig, TransportConfig,
 };
-use swiftwater_net::{Endpoint, EndpointOptions};
+use swiftwater_net::{Connection, Endpoint, EndpointOptions};
 use swiftwater_tls::{ClientTls, DevCertificate, EndpointSecrets, ServerTls};
-use swiftwater_tunnel::client::{Connect, Connecting, TunnelClient};
+use swiftwater_tunnel::client::endpoint::TunnelEndpoint;
+use swiftwater_tunnel::client::{Connect, Connecting, OpenError, TcpTunnel, TunnelClient};
 use swiftwater_tunnel::policy::{Ports, TargetPolicy};
 use swiftwater_tunnel::proxy::{
     Access, ProxyConfig, ProxyStats, Resolve, Resolving, Token, TunnelProxy,
 };
 use swiftwater_tunnel::target::{Target, Template};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, split};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinHandle;
 use tower::{Service, service_fn};
@@ -327,4 +330,47 @@ pub fn content(len: u32) -> Vec<u8> {
     (0..len)
         .map(|n| (n.wrapping_mul(7919) >> 5) as u8)
         .collect()
+}
+
+/// Sends `content` through a tunnel to a target that sends everything back, and returns what comes.
+pub async fn sent_back(tunnel: TcpTunnel, content: &[u8]) -> Vec<u8> {
+    let (mut reader, mut writer) = split(tunnel);
+    let sending = async {
+        writer.write_all(content).await.unwrap();
+        writer.shutdown().await.unwrap();
+    };
+    let mut received = Vec::new();
+    let ((), read) = tokio::join!(sending, reader.read_to_end(&mut received));
+    read.unwrap();
+    received
+}
+
+/// The status and the Proxy-Status with which the proxy refused a tunnel.
+#[track_caller]
+pub fn refused<T: Debug>(opened: Result<T, OpenError>) -> (StatusCode, String) {
+    match opened {
+        Err(OpenError::Refused {
+            status,
+            proxy_status,
+        }) => (status, proxy_status.unwrap_or_default()),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// An endpoint of this program whose connections are in tunnels of `client`.
+pub fn endpoint(client: TunnelClient) -> TunnelEndpoint {
+    TunnelEndpoint::new(client, &EndpointOptions::new(endpoint_config(4), [4; 32])).unwrap()
+}
+
+/// The content of an origin, on a connection to it.
+pub async fn get(connection: Connection) -> Bytes {
+    get_with(&SendRequest::new(connection, h3::Config::default())).await
+}
+
+/// The same for a client that is kept.
+pub async fn get_with(client: &SendRequest) -> Bytes {
+    let request = Request::get(format!("https://{NAME}/"));
+    let request = request.body(Empty::<Bytes>::new()).unwrap();
+    let response = client.send(request).await.unwrap();
+    response.into_body().collect().await.unwrap().to_bytes()
 }

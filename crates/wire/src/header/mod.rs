@@ -9,7 +9,7 @@ mod parse;
 mod version;
 
 pub use encode::{Header, HeaderLayout, write_retry, write_version_negotiation};
-pub use parse::{InvariantHeader, PartialHeader};
+pub use parse::{InvariantHeader, PartialHeader, has_short_header};
 pub use version::{VERSION_1, VERSION_2, are_compatible, is_known, is_reserved};
 
 /// Bytes of the integrity tag that ends a Retry packet (RFC 9001, section 5.8).

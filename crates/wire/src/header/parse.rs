@@ -47,6 +47,11 @@ impl<'a> InvariantHeader<'a> {
     }
 }
 
+/// Whether `datagram` is a packet with a short header, if it is QUIC of any version (RFC 8999, section 5.2).
+pub fn has_short_header(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & LONG == 0)
+}
+
 /// Bytes with a length prefix of one byte.
 fn short_prefixed<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
     let len = r.u8()?;

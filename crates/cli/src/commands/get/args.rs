@@ -15,7 +15,7 @@ use super::selection::SelectArgs;
 use crate::cli::TrustArgs;
 use crate::duration::parse_positive_duration;
 use crate::migrate::MigrateAfter;
-use crate::multipath::{PathArgs, PathOperation};
+use crate::multipath::{PathArgs, PathOperationArgs};
 use crate::proxies::UdpProxyArgs;
 use crate::size::parse_size;
 use crate::transport::Tuning;
@@ -152,16 +152,9 @@ pub struct GetArgs {
     #[command(flatten)]
     pub paths: PathArgs,
 
-    /// Do something to a path once the connection has sent and received this much, for experiments and tests:
-    /// abandon it, make it a backup or available again, send a PING on it, or go over to fresh connection
-    /// IDs on all paths; repeatable
-    #[arg(
-        long,
-        value_name = "SIZE,abandon|backup|available|ping|rotate[,PATH]",
-        help_heading = "Paths",
-        hide_short_help = true
-    )]
-    pub path_operation: Vec<PathOperation>,
+    /// What is done to paths.
+    #[command(flatten)]
+    pub operations: PathOperationArgs,
 
     /// Transport settings.
     #[command(flatten)]

@@ -37,7 +37,7 @@ pub(super) async fn run(args: GetArgs) -> Result<(), Failure> {
     plan::make_directory_of(&plan.directory)?;
     let paths = args.paths.is_used().then(|| {
         let managers = PathManagers::new(client.endpoint().clone(), args.paths.policy());
-        Arc::new(managers.operations(args.path_operation.clone()))
+        Arc::new(managers.operations(args.operations.path_operation.clone()))
     });
     let start = Instant::now();
     let progress = Progress::new(!args.json);

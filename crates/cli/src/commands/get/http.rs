@@ -99,7 +99,7 @@ fn context(
             .filter(|_| args.paths.is_used() && !args.proxy.is_used())
             .map(|quic| {
                 let managers = PathManagers::new(quic.endpoint().clone(), args.paths.policy());
-                managers.operations(args.path_operation.clone())
+                managers.operations(args.operations.path_operation.clone())
             }),
         options: options(args, verbose),
     }

@@ -34,8 +34,9 @@ use crate::transport::Trust;
 
 /// Runs the command; `verbose` shows requests and responses.
 pub(crate) async fn run(args: GetArgs, verbose: bool) -> Result<(), Failure> {
-    let is_more =
-        args.selection.is_used() || args.migrate_after.is_some() || !args.path_operation.is_empty();
+    let is_more = args.selection.is_used()
+        || args.migrate_after.is_some()
+        || !args.operations.path_operation.is_empty();
     if args.proxy.is_used() && is_more {
         let text = "--proxy carries HTTP/3 that sees one path: leave --select, --migrate-after and --path-operation out";
         return Err(Failure::new(Exit::Usage, text));

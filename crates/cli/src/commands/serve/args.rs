@@ -14,7 +14,7 @@ use super::config::values::{Count, UpstreamUrl};
 use super::echo::parse_path;
 use crate::cli::IdentityArgs;
 use crate::duration::parse_positive_duration;
-use crate::multipath::{MultipathArgs, PathOperation};
+use crate::multipath::{MultipathArgs, PathOperationArgs};
 use crate::transport::Tuning;
 
 /// `serve`.
@@ -214,16 +214,9 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub multipath: MultipathArgs,
 
-    /// Do something to a path once the connection has sent and received this much, for experiments and tests:
-    /// abandon it, make it a backup or available again, send a PING on it, or go over to fresh connection
-    /// IDs on all paths; repeatable
-    #[arg(
-        long,
-        value_name = "SIZE,abandon|backup|available|ping|rotate[,PATH]",
-        help_heading = "Paths",
-        hide_short_help = true
-    )]
-    pub path_operation: Vec<PathOperation>,
+    /// What is done to paths.
+    #[command(flatten)]
+    pub operations: PathOperationArgs,
 
     /// Transport settings.
     #[command(flatten)]

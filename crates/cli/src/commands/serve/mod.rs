@@ -249,7 +249,7 @@ fn connection_service(
         live: live.clone(),
         draining,
         send_timeout: config.limits.send_timeout.0,
-        path_operations: args.path_operation.clone(),
+        path_operations: args.operations.path_operation.clone(),
     }
 }
 

@@ -32,6 +32,7 @@ use self::plan::{LiveArgs, Plan};
 use self::row::{LiveRow, verdict};
 use self::time_series::Sample;
 use self::variant::{Credentials, Variant};
+use super::page_file;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::{Board, Progress};
@@ -228,10 +229,7 @@ fn print_results(
             .map(|one| page::Course::of(one, plan))
             .collect();
         let html = page::render(plan, rows, &samples);
-        page::write(path, &html)?;
-        if !plan.json {
-            output::line(&format!("plots: {}", path.display()))?;
-        }
+        page_file::write(path, &html, plan.json)?;
     }
     if !plan.json {
         output::line(&format!("{} in all", table::time(start.elapsed())))?;

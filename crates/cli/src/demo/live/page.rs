@@ -1,7 +1,5 @@
 //! The HTML page of a showing: results, charts, table, parameters. One self-contained file.
 
-use std::path::Path;
-
 use swiftwater::link::Buffer;
 use swiftwater::units::Instant;
 use swiftwater_lab::report::{Chart, ChartBand, Curve, Headline, Panel, Shape, Sheet};
@@ -12,8 +10,6 @@ use super::recoveries::Recovered;
 use super::row::{LiveRow, milliseconds};
 use super::summary::{Group, HEADLINES, LINES, MEANING, conclusion, described, ms, title};
 use super::time_series::{Sample, loss};
-use crate::exit::Failure;
-use crate::part_file::PartFile;
 use crate::table;
 
 /// Points of a distribution at most.
@@ -61,14 +57,6 @@ impl Course {
             freezes: freezes.collect(),
         }
     }
-}
-
-/// Writes a page atomically.
-pub fn write(path: &Path, html: &str) -> Result<(), Failure> {
-    let mut file = PartFile::create(path, true)?;
-    file.write_all(html.as_bytes())?;
-    file.complete()?;
-    Ok(())
 }
 
 /// The page; `rows` and `courses` are those of the plan's recoveries.

@@ -12,7 +12,7 @@ use swiftwater_media::player::LiveConfig;
 use swiftwater_media::source::{SourceKind, SourceSpec};
 
 use super::schedule::Schedule;
-use crate::demo::page_file;
+use crate::demo::page_file::{PageArgs, default_name};
 use crate::demo::presets::Preset;
 use crate::exit::{Exit, Failure};
 use crate::link_args::{Links, RelayLinkArgs};
@@ -41,6 +41,7 @@ const MAX_OTHERS: usize = 5;
 
 /// `demo live`, and `demo` without a subcommand.
 #[derive(Args, Clone, Debug)]
+#[command(mut_arg("page", |page| default_name(page, DEFAULT_PAGE)))]
 pub struct LiveArgs {
     /// Recovery to compare with plain retransmission, arq (repeat for several).
     #[arg(long, value_name = "POLICY", value_parser = parse_recovery, help = recovery_help())]
@@ -93,14 +94,9 @@ pub struct LiveArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
-    /// Where to write the page with plots; an older one is replaced [default: swiftwater-demo.html,
-    /// none with --json]
-    #[arg(long, value_name = "FILE")]
-    pub page: Option<PathBuf>,
-
-    /// Write no page
-    #[arg(long, conflicts_with = "page")]
-    pub no_page: bool,
+    /// The page with plots.
+    #[command(flatten)]
+    pub page: PageArgs,
 
     /// Transport settings.
     #[command(flatten)]
@@ -156,8 +152,7 @@ impl Plan {
         let links = links(&args)?;
         let network = network(&args);
         let schedule = Schedule::new(&source(&args)?, length, args.seed)?;
-        let no_page = args.no_page || args.json;
-        let page = page_file::choose(args.page.clone(), no_page, DEFAULT_PAGE)?;
+        let page = args.page.path(args.json, DEFAULT_PAGE)?;
         let mut tuning = args.tuning;
         if tuning.profile.is_none() {
             tuning.cc.get_or_insert_with(|| CONTROLLER.to_owned());

@@ -28,9 +28,9 @@ use self::plan::{MultipathDemoArgs, Plan};
 use self::row::{MultipathRow, verdict};
 use self::variant::{Credentials, Variant, since};
 use self::video::row::Watched;
+use super::page_file;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use crate::part_file::PartFile;
 use crate::progress::{Board, Progress};
 use crate::runtime::{interrupted, stop_requested};
 use crate::table;
@@ -205,12 +205,7 @@ fn print_results(plan: &Plan, results: &Results<'_>, begun: Instant) -> Result<(
         }
     }
     if let Some(path) = &plan.page {
-        let mut file = PartFile::create(path, true)?;
-        file.write_all(page::render(plan, results).as_bytes())?;
-        file.complete()?;
-        if !plan.json {
-            output::line(&format!("plots: {}", path.display()))?;
-        }
+        page_file::write(path, &page::render(plan, results), plan.json)?;
     }
     if !plan.json {
         output::line(&format!("{} in all", table::time(begun.elapsed())))?;

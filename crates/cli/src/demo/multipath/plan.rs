@@ -16,7 +16,7 @@ use super::video::VideoPlan;
 use super::video::segments::Segments;
 use super::video::strategy::VideoStrategy;
 use crate::commands::relay::change::RelayFault;
-use crate::demo::page_file;
+use crate::demo::page_file::{PageArgs, default_name};
 use crate::exit::{Exit, Failure};
 use crate::multipath::parse_scheduler;
 use crate::transport::Tuning;
@@ -35,6 +35,7 @@ const GRACE: Duration = Duration::from_secs(12);
 
 /// `demo multipath`.
 #[derive(Args, Clone, Debug)]
+#[command(mut_arg("page", |page| default_name(page, DEFAULT_PAGE)))]
 pub struct MultipathDemoArgs {
     /// Only this strategy (repeat for several)
     #[arg(long = "strategy", value_enum, value_name = "NAME")]
@@ -73,14 +74,9 @@ pub struct MultipathDemoArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
-    /// Where to write the page with plots; an older one is replaced [default: swiftwater-multipath.html,
-    /// none with --json]
-    #[arg(long, value_name = "FILE")]
-    pub page: Option<PathBuf>,
-
-    /// Write no page
-    #[arg(long, conflicts_with = "page")]
-    pub no_page: bool,
+    /// The page with plots.
+    #[command(flatten)]
+    pub page: PageArgs,
 
     /// Transport settings.
     #[command(flatten)]
@@ -254,7 +250,7 @@ impl Plan {
             },
             seed: args.seed,
             tuning: args.tuning,
-            page: page_file::choose(args.page, args.no_page || args.json, DEFAULT_PAGE)?,
+            page: args.page.path(args.json, DEFAULT_PAGE)?,
             json: args.json,
         })
     }

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::content::Browsing;
 use super::course::Course;
 use super::strategy::Strategy;
-use crate::demo::{page_file, tcp_controller};
+use crate::demo::page_file::{PageArgs, default_name};
+use crate::demo::tcp_controller;
+use crate::demo::wanted::wanted_or_all;
 use crate::exit::Failure;
 use crate::transport::Tuning;
 
@@ -17,6 +19,7 @@ const DEFAULT_PAGE: &str = "swiftwater-select.html";
 
 /// `demo select`.
 #[derive(Args, Clone, Debug)]
+#[command(mut_arg("page", |page| default_name(page, DEFAULT_PAGE)))]
 pub struct SelectDemoArgs {
     /// Only this course (repeat for several)
     #[arg(long = "course", value_enum, value_name = "NAME")]
@@ -38,13 +41,9 @@ pub struct SelectDemoArgs {
     #[arg(long, value_name = "NAME")]
     pub tcp_cc: Option<String>,
 
-    /// Where to write the page with plots; an older one is replaced [default: swiftwater-select.html, none with --json]
-    #[arg(long, value_name = "FILE")]
-    pub page: Option<PathBuf>,
-
-    /// Write no page
-    #[arg(long, conflicts_with = "page")]
-    pub no_page: bool,
+    /// The page with plots.
+    #[command(flatten)]
+    pub page: PageArgs,
 
     /// Transport settings.
     #[command(flatten)]
@@ -91,8 +90,8 @@ impl Plan {
             tcp_controller::check(wanted)?;
         }
         Ok(Self {
-            courses: chosen(&args.courses),
-            strategies: chosen(&args.strategies),
+            courses: wanted_or_all(&args.courses),
+            strategies: wanted_or_all(&args.strategies),
             browsing: Browsing::generate(session, args.seed),
             session,
             grace: seconds(12, 20),
@@ -100,15 +99,8 @@ impl Plan {
             seed: args.seed,
             tcp_controller: args.tcp_cc,
             tuning: args.tuning,
-            page: page_file::choose(args.page, args.no_page || args.json, DEFAULT_PAGE)?,
+            page: args.page.path(args.json, DEFAULT_PAGE)?,
             json: args.json,
         })
     }
-}
-
-/// The wanted ones, or all.
-fn chosen<T: ValueEnum + Copy + PartialEq>(wanted: &[T]) -> Vec<T> {
-    let all = T::value_variants().iter().copied();
-    all.filter(|one| wanted.is_empty() || wanted.contains(one))
-        .collect()
 }

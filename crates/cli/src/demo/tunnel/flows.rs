@@ -8,7 +8,6 @@ use http::Request;
 use http_body_util::{BodyExt, Empty};
 use sha2::{Digest, Sha256};
 use swiftwater::Connection;
-use swiftwater::units::Bandwidth;
 use tokio::time::{interval, timeout};
 
 use super::course::{Course, Stage};
@@ -123,9 +122,8 @@ async fn sample(proxy: Option<Connection>, delays: &mut Vec<Duration>) -> std::c
         let Some(path) = stats.paths.first() else {
             continue;
         };
-        let window = || Bandwidth::from_transfer(path.cwnd.get(), path.smoothed_rtt);
-        let rate = path.bandwidth.unwrap_or_else(window);
-        delays.push(rate.time_to_send(stats.datagram_bytes_unsent.get()));
+        let queue = stats.datagram_bytes_unsent;
+        delays.push(path.granted_rate().time_to_send(queue.get()));
     }
 }
 

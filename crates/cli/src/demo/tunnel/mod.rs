@@ -24,10 +24,10 @@ use self::course::{Course, Stage};
 use self::flows::{Measured, Record};
 use self::plan::{Plan, TunnelDemoArgs};
 use self::row::{MEANING, TunnelRow, conclusions, verdict};
+use super::page_file;
 use super::random_numbers::RandomNumbers;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use crate::part_file::PartFile;
 use crate::progress::Progress;
 use crate::runtime::{interrupted, stop_requested};
 use crate::table;
@@ -154,12 +154,7 @@ fn report(
         }
     }
     if let Some(path) = &plan.page {
-        let mut file = PartFile::create(path, true)?;
-        file.write_all(page::render(plan, rows, measured).as_bytes())?;
-        file.complete()?;
-        if !plan.json {
-            output::line(&format!("plots: {}", path.display()))?;
-        }
+        page_file::write(path, &page::render(plan, rows, measured), plan.json)?;
     }
     if !plan.json {
         output::line(&format!("{} in all", table::time(begun.elapsed())))?;

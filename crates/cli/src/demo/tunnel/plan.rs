@@ -8,7 +8,8 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use swiftwater::link::{Buffer, LinkConfig, LossModel, Rate, parse_duration};
 
-use crate::demo::page_file;
+use crate::demo::page_file::{PageArgs, default_name};
+use crate::demo::wanted::wanted_or_all;
 use crate::exit::Failure;
 use crate::size::parse_size;
 use crate::transport::Tuning;
@@ -21,6 +22,7 @@ const PAGE: &str = "swiftwater-demo-tunnel.html";
 
 /// `demo tunnel`.
 #[derive(Args, Clone, Debug)]
+#[command(mut_arg("page", |page| default_name(page, PAGE)))]
 pub struct TunnelDemoArgs {
     /// Only this system (repeat for several)
     #[arg(long = "system", value_enum, value_name = "NAME")]
@@ -59,14 +61,9 @@ pub struct TunnelDemoArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
-    /// Where to write the page with plots; an older one is replaced [default: swiftwater-demo-tunnel.html, none with
-    /// --json]
-    #[arg(long, value_name = "FILE")]
-    pub page: Option<PathBuf>,
-
-    /// Write no page
-    #[arg(long, conflicts_with = "page")]
-    pub no_page: bool,
+    /// The page with plots.
+    #[command(flatten)]
+    pub page: PageArgs,
 
     /// Transport settings.
     #[command(flatten)]
@@ -137,12 +134,6 @@ pub struct Plan {
 impl Plan {
     /// What the flags ask for.
     pub fn new(args: TunnelDemoArgs) -> Result<Self, Failure> {
-        let mut systems = args.systems;
-        if systems.is_empty() {
-            systems = System::value_variants().to_vec();
-        }
-        systems.sort_unstable();
-        systems.dedup();
         let mut sizes = args.sizes;
         if sizes.is_empty() {
             sizes = vec![10_000, 100_000];
@@ -169,9 +160,8 @@ impl Plan {
             .basics
             .cc
             .get_or_insert_with(|| CONTROLLER.to_owned());
-        let no_page = args.no_page || (args.json && args.page.is_none());
         Ok(Self {
-            systems,
+            systems: wanted_or_all(&args.systems),
             sizes,
             flows: args.flows.unwrap_or(if args.quick { 10 } else { 25 }),
             network: format!(
@@ -184,7 +174,7 @@ impl Plan {
             last_mile: [link, down],
             far_delay: args.far_rtt / 2,
             seed: args.seed,
-            page: page_file::choose(args.page, no_page, PAGE)?,
+            page: args.page.path(args.json, PAGE)?,
             tuning,
             json: args.json,
         })

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 use swiftwater_http::client;
 
 use super::website::Extent;
 use crate::demo::presets::Preset;
+use crate::demo::wanted::wanted_or_all;
 use crate::transport::Tuning;
 
 /// Loads per protocol and network.
@@ -55,13 +56,11 @@ impl WebArgs {
     /// The networks, in their usual order.
     pub fn networks(&self) -> Vec<Preset> {
         const QUICK: [Preset; 2] = [Preset::HomeBroadband, Preset::LossyWifi];
-        let all = Preset::value_variants().iter().copied();
-        let wanted = |preset: &Preset| match (self.presets.is_empty(), self.quick) {
-            (true, false) => true,
-            (true, true) => QUICK.contains(preset),
-            (false, _) => self.presets.contains(preset),
-        };
-        all.filter(wanted).collect()
+        if self.presets.is_empty() && self.quick {
+            QUICK.to_vec()
+        } else {
+            wanted_or_all(&self.presets)
+        }
     }
 
     /// Loads per protocol and network.

@@ -76,10 +76,7 @@ impl Application for StreamingServer {
     fn on_event(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, event: Event) {
         match event {
             Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
-                while let Some(id) = host
-                    .connection(handle)
-                    .and_then(|connection| connection.accept(Dir::Bi))
-                {
+                while let Some(id) = host.accept(handle, Dir::Bi) {
                     self.serve(host, handle, id);
                 }
             }

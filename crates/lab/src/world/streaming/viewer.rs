@@ -11,7 +11,7 @@ use swiftwater_quic::{
     ClientConfig, Connection, ConnectionHandle, Event, LocalAddress, StreamEvent,
 };
 use swiftwater_sim::apps::Sink;
-use swiftwater_sim::{Application, HostContext, SERVER_NAME};
+use swiftwater_sim::{Application, HostContext};
 use swiftwater_units::{Dir, Instant, PathId, StreamId};
 
 use super::announced_shares::AnnouncedShares;
@@ -370,15 +370,7 @@ impl Application for StreamingViewer {
 
     fn on_timer(&mut self, host: &mut HostContext<'_>, token: u64) {
         match token {
-            START => match host.connect(&self.config, self.remote, SERVER_NAME) {
-                Ok(handle) => self.handle = Some(handle),
-                Err(error) => {
-                    debug_assert!(
-                        false,
-                        "a simulated connection could not be started: {error}"
-                    );
-                }
-            },
+            START => self.handle = host.connect_to_server(&self.config, self.remote),
             PLAYER if !self.closed => self.drive(host),
             MIGRATION if !self.closed => self.check_path(host),
             STOP => self.leave(host),

@@ -241,10 +241,7 @@ impl Application for VideoServer {
     fn on_event(&mut self, host: &mut HostContext<'_>, handle: ConnectionHandle, event: Event) {
         match event {
             Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
-                while let Some(id) = host
-                    .connection(handle)
-                    .and_then(|connection| connection.accept(Dir::Bi))
-                {
+                while let Some(id) = host.accept(handle, Dir::Bi) {
                     self.begin(host, handle, id);
                 }
             }

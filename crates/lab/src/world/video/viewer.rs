@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use swiftwater_media::Frame;
 use swiftwater_quic::{ClientConfig, ConnectionHandle, Event, ReadOutcome, StreamEvent};
-use swiftwater_sim::{Application, HostContext, SERVER_NAME};
+use swiftwater_sim::{Application, HostContext};
 use swiftwater_units::{Dir, Instant, StreamId};
 
 use super::wire::Incoming;
@@ -152,10 +152,7 @@ impl Application for VideoViewer {
         match event {
             Event::Connected => self.request(host),
             Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
-                while let Some(id) = host
-                    .connection(handle)
-                    .and_then(|connection| connection.accept(Dir::Uni))
-                {
+                while let Some(id) = host.accept(handle, Dir::Uni) {
                     self.streams.insert(id, Incoming::default());
                     self.read(host, id);
                 }
@@ -172,15 +169,7 @@ impl Application for VideoViewer {
                 connection.close(now, 0, b"stop");
             }
         } else if self.stop.is_none_or(|stop| stop > now) {
-            match host.connect(&self.config, self.remote, SERVER_NAME) {
-                Ok(handle) => self.handle = Some(handle),
-                Err(error) => {
-                    debug_assert!(
-                        false,
-                        "a simulated connection could not be started: {error}"
-                    );
-                }
-            }
+            self.handle = host.connect_to_server(&self.config, self.remote);
         }
     }
 }

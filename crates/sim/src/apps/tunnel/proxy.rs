@@ -7,7 +7,10 @@ use bytes::Bytes;
 use swiftwater_quic::{
     Connection, ConnectionHandle, DatagramFate, DatagramOptions, Event, StreamEvent,
 };
-use swiftwater_tecc::{Repair, RepairStats, Reporter, ReporterConfig, TunnelState, queue_limit};
+use swiftwater_tecc::{
+    MAX_QUEUE_DELAY, Repair, RepairStats, Reporter, ReporterConfig, TunnelState,
+    URGENCY_OF_REPAIRS, URGENCY_OF_REPORTS, is_numbered, queue_limit,
+};
 use swiftwater_units::{Bandwidth, ByteCount, Dir, Instant, PathId};
 
 use super::forwarding::ProxyForwarding;
@@ -16,12 +19,6 @@ use super::segments::Segments;
 use super::{Carriage, QUIC, TunnelConfig, UDP, wire};
 use crate::application::{Application, HostContext, RawDatagram};
 use crate::datagram::DatagramNote;
-
-/// How long a payload may wait where nothing is reported: what is older, its sender has sent again.
-const MAX_QUEUE_DELAY: Duration = Duration::from_millis(300);
-/// Repairs go ahead of what waits, and reports ahead of them.
-const URGENCY_OF_REPAIRS: u8 = 2;
-const URGENCY_OF_REPORTS: u8 = 1;
 
 /// Counters of a proxy.
 #[derive(Clone, Debug, Default)]
@@ -99,14 +96,13 @@ impl TunnelProxy {
             .queue_delays_ms
             .push(delay.as_secs_f32() * 1_000.0);
         let deadline = DatagramOptions::default().with_deadline(now + MAX_QUEUE_DELAY);
-        let is_short = payload.first().is_some_and(|first| first & 0x80 == 0);
         let sent = match (self.config.carriage, &mut self.repair) {
             (Carriage::Stream, _) => {
                 let pushed = self.segments.push(payload);
                 self.segments.write(connection);
                 pushed
             }
-            (Carriage::Datagrams, Some(repair)) if is_short => {
+            (Carriage::Datagrams, Some(repair)) if is_numbered(payload) => {
                 let number = repair.next_number();
                 let datagram = wire::encode(wire::NUMBERED, Some(number), payload);
                 let datagram = Bytes::from(datagram);
@@ -185,7 +181,7 @@ impl TunnelProxy {
             return;
         };
         repair.on_bytes_in_flight(usize::try_from(path.cwnd.get()).unwrap_or(usize::MAX));
-        let rate = rate(connection);
+        let rate = path.granted_rate();
         let queue = connection.unsent_datagram_bytes();
         let state = TunnelState {
             rate,
@@ -199,7 +195,7 @@ impl TunnelProxy {
             settled: repair.settled(),
             repair: repair.stats(),
             app_limited: path.app_limited,
-            startup: matches!(path.congestion_state, "startup" | "slow_start"),
+            startup: path.is_in_startup(),
             congestion_events: path.congestion_events,
             overflows: self.stats.dropped,
         };
@@ -229,13 +225,10 @@ impl TunnelProxy {
     }
 }
 
-/// The rate that congestion control grants: the controller's estimate, or a window per round trip.
+/// The rate that congestion control grants.
 fn rate(connection: &Connection) -> Bandwidth {
-    let Some(path) = connection.path_stats(PathId::ZERO) else {
-        return Bandwidth::ZERO;
-    };
-    let window = || Bandwidth::from_transfer(path.cwnd.get(), path.smoothed_rtt);
-    path.bandwidth.unwrap_or_else(window)
+    let path = connection.path_stats(PathId::ZERO);
+    path.map_or(Bandwidth::ZERO, |path| path.granted_rate())
 }
 
 impl Application for TunnelProxy {

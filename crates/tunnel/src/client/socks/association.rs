@@ -1,6 +1,5 @@
 //! UDP of one client of SOCKS (RFC 1928, section 7): a socket, and a tunnel for each target.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -8,15 +7,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::net::UdpSocket;
 use tokio::select;
-use tokio::sync::mpsc::{self, error::TrySendError};
-use tokio::task::JoinSet;
 
 use super::message::{Address, UdpMessage};
 use crate::MAX_UDP_PAYLOAD;
-use crate::client::datagram_relay::{DatagramRelay, ForwardCounters, WAITING};
+use crate::client::datagram_relay::{DatagramRelay, ForwardCounters};
+use crate::client::datagram_relays::DatagramRelays;
 use crate::client::listener::ListenerLimits;
 use crate::client::tunnel_client::TunnelClient;
-use crate::target::Target;
 
 /// The socket of one client. The first datagram from the client's address determines its port; datagrams from
 /// elsewhere, fragments and what is no message are dropped.
@@ -26,9 +23,6 @@ pub(super) struct Association {
     /// The address of the client's TCP connection.
     owner: IpAddr,
 }
-
-/// The way to the tunnel of one target.
-type ToTunnel = mpsc::Sender<Bytes>;
 
 impl Association {
     /// A socket at `local` for the client at `owner`, and the address that the client is to send to.
@@ -48,8 +42,7 @@ impl Association {
         limits: ListenerLimits,
         counters: &Arc<ForwardCounters>,
     ) -> io::Error {
-        let mut tunnels: HashMap<Target, ToTunnel> = HashMap::new();
-        let mut running = JoinSet::new();
+        let mut tunnels = DatagramRelays::new(limits.udp_targets, Arc::clone(counters));
         let mut from = None;
         let mut buffer = vec![0; MAX_UDP_PAYLOAD];
         loop {
@@ -71,18 +64,7 @@ impl Association {
                     };
                     from = Some(peer);
                     let payload = Bytes::copy_from_slice(message.payload);
-                    let Some(payload) = pass_on(&tunnels, &target, payload, counters) else {
-                        continue;
-                    };
-                    if tunnels.len() >= limits.udp_targets {
-                        counters.on_drop();
-                        continue;
-                    }
-                    let (to_tunnel, payloads) = mpsc::channel(WAITING);
-                    // It has room for one.
-                    let _ = to_tunnel.try_send(payload);
-                    tunnels.insert(target.clone(), to_tunnel);
-                    let relay = DatagramRelay {
+                    tunnels.pass_on(&target, payload, |payloads| DatagramRelay {
                         peer,
                         payloads,
                         socket: Arc::clone(&self.socket),
@@ -91,43 +73,11 @@ impl Association {
                         target: target.clone(),
                         idle_timeout: limits.idle_timeout,
                         counters: Arc::clone(counters),
-                    };
-                    running.spawn(async move {
-                        relay.run().await;
-                        target
                     });
                 }
-                Some(ended) = running.join_next() => {
-                    // Unless the target has another one since.
-                    if let Ok(target) = ended
-                        && tunnels.get(&target).is_some_and(mpsc::Sender::is_closed)
-                    {
-                        tunnels.remove(&target);
-                    }
-                }
+                Some(()) = tunnels.next_ended() => {}
             }
         }
-    }
-}
-
-/// Passes a payload on to the tunnel of its target; returns it if there is none.
-fn pass_on(
-    tunnels: &HashMap<Target, ToTunnel>,
-    target: &Target,
-    payload: Bytes,
-    counters: &ForwardCounters,
-) -> Option<Bytes> {
-    let Some(to_tunnel) = tunnels.get(target) else {
-        return Some(payload);
-    };
-    match to_tunnel.try_send(payload) {
-        Ok(()) => None,
-        Err(TrySendError::Full(_)) => {
-            counters.on_drop();
-            None
-        }
-        // Its tunnel has ended at this moment.
-        Err(TrySendError::Closed(payload)) => Some(payload),
     }
 }
 

@@ -17,7 +17,8 @@ use crate::ip::{
 };
 use crate::proxy::capsules;
 use crate::proxy::stats::{Counters, Dropped, Passed};
-use crate::proxy::to_client::{MAX_QUEUE_DELAY, deadline, send_datagram};
+use crate::proxy::to_client::{deadline, send_datagram};
+use crate::tecc::MAX_QUEUE_DELAY;
 
 /// How long a client may leave addresses and routes unread.
 const UNREAD: Duration = Duration::from_secs(10);
