@@ -1,7 +1,7 @@
 //! How fast the laboratory is: simulated seconds per second of real time, over a bottleneck of
 //! 100 Mbit/s with a round trip of 30 ms, for bulk flows and for transfers that arrive at random.
 //!
-//! `cargo run --release -p swiftwater-lab --example speed [SECONDS] [CONTROLLER] [FLOWS]`, with FLOWS a
+//! `cargo run --release -p swiftwater-lab --example scenario_speed [SECONDS] [CONTROLLER] [FLOWS]`, with FLOWS a
 //! single number of bulk flows, or 0 for the transfers.
 
 use std::error::Error;
