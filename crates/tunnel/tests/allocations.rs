@@ -37,13 +37,21 @@ const TO_TARGET: &[u8] = b"\x41target-1";
 const FROM_CLIENT: &[u8] = b"\xc0\x00\x00\x00\x01\x06random\x08client-1";
 const FROM_TARGET: &[u8] = b"\xc0\x00\x00\x00\x01\x08client-1\x08target-1";
 
-/// Sends bursts one after the other; each is complete before the next one.
-async fn bursts(tunnel: &mut UdpTunnel, target: &UdpSocket, direction: Direction, count: usize) {
+/// A packet for the owner of the connection ID in `start`.
+fn packet(start: &[u8]) -> [u8; SIZE] {
     let mut payload = [7; SIZE];
-    payload[..TO_CLIENT.len()].copy_from_slice(match direction {
-        Direction::ToClient => TO_CLIENT,
-        Direction::ToTarget => TO_TARGET,
-    });
+    payload[..start.len()].copy_from_slice(start);
+    payload
+}
+
+/// Sends bursts one after the other; each is complete before the next one. A target answers with one packet: a client to
+/// which nothing comes back stops to forward, on a busy machine before the test is over.
+async fn bursts(tunnel: &mut UdpTunnel, target: &UdpSocket, direction: Direction, count: usize) {
+    let to_client = packet(TO_CLIENT);
+    let payload = match direction {
+        Direction::ToClient => to_client,
+        Direction::ToTarget => packet(TO_TARGET),
+    };
     let mut buffer = [0; 2 * SIZE];
     for _ in 0..count {
         for _ in 0..BURST {
@@ -58,6 +66,10 @@ async fn bursts(tunnel: &mut UdpTunnel, target: &UdpSocket, direction: Direction
                 Direction::ToTarget => target.recv(&mut buffer).await.unwrap(),
             };
             assert_eq!(len, SIZE);
+        }
+        if matches!(direction, Direction::ToTarget) {
+            assert_eq!(target.send(&to_client).await.unwrap(), SIZE);
+            assert_eq!(tunnel.recv().await.unwrap().len(), SIZE);
         }
     }
 }
