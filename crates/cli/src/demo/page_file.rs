@@ -8,7 +8,7 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::part_file::PartFile;
 
-/// The flags about the page of a demonstration. Each demonstration has a name for its page ([`default_name`]).
+/// The flags about the page of a demonstration. Each demonstration has a name of its own for its page.
 #[derive(Args, Clone, Debug)]
 pub struct PageArgs {
     /// Where to write the page with plots; an older one is replaced
