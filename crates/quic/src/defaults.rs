@@ -37,6 +37,8 @@ impl Default for TransportConfig {
             min_ack_delay: Some(Duration::from_millis(1)),
             ack_frequency: None,
             initial_max_datagram_size: 1200,
+            initial_padding: 1200,
+            adopt_client_datagram_size: false,
             mtu_discovery: Some(MtuDiscovery::default()),
             max_udp_payload_size: 65_527,
             packet_threshold: 3,

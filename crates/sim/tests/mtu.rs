@@ -401,6 +401,40 @@ fn the_peer_limits_the_size() {
     assert_eq!(largest.get(), 1250);
 }
 
+/// A client that knows its path fills its Initial packets; the server then need not search before it sends as much. What
+/// answers a timeout fits any path.
+#[test]
+fn a_server_may_adopt_the_size_of_the_clients_first_datagram() {
+    let build = |payload, adopts, settings: fn(&mut TransportConfig)| {
+        over(payload)
+            .client_config(settings)
+            .server_config(move |config| config.adopt_client_datagram_size = adopts)
+            .build()
+            .unwrap()
+    };
+    let pads: fn(&mut TransportConfig) = |config| {
+        config.initial_max_datagram_size = 1356;
+        config.initial_padding = 1356;
+    };
+    let pads_less: fn(&mut TransportConfig) = |config| config.initial_max_datagram_size = 1356;
+    for (payload, adopts, settings, expected) in [
+        (1472, true, pads, [1356, 1356]),
+        (1472, false, pads, [1356, 1200]),
+        (1472, true, pads_less, [1200, 1200]),
+        (1300, true, pads, [1356, 1200]),
+    ] {
+        let mut pair = build(payload, adopts, settings);
+        let largest = watch_sizes(&mut pair, Direction::ToServer);
+        assert!(pair.connect());
+        let found = [
+            largest.get(),
+            path(&pair, Side::Server).max_datagram_size.into(),
+        ];
+        assert_eq!(found, expected, "{payload} {adopts}");
+        assert!(pair.transfer(100_000, Direction::ToClient).verified);
+    }
+}
+
 #[test]
 fn what_the_socket_refuses_is_not_tried_again() {
     let mut pair = over(1472).build().unwrap();

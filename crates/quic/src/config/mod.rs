@@ -102,6 +102,12 @@ pub struct TransportConfig {
     /// UDP payload used until a larger one is known to work, 1200 to 65527; default 1200. Raise it
     /// only where the path is known to carry it.
     pub initial_max_datagram_size: u16,
+    /// UDP payload of a client's datagrams with Initial packets, 1200 to `initial_max_datagram_size`; default 1200
+    /// (RFC 9000, section 14.1). Those that answer a probe timeout have 1200 bytes.
+    pub initial_padding: u16,
+    /// A server's connection starts with `initial_max_datagram_size` or the size of the client's first datagram, whichever
+    /// is larger: the path carries that much in one direction at least. Default false.
+    pub adopt_client_datagram_size: bool,
     /// Look for the largest datagrams that the path carries; default [`MtuDiscovery::default`].
     /// `None` stays with `initial_max_datagram_size` whatever happens to packets of that size.
     pub mtu_discovery: Option<MtuDiscovery>,

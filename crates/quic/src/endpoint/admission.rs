@@ -321,6 +321,7 @@ impl Endpoint {
         let Attempt {
             now, meta, server, ..
         } = attempt;
+        let transport = fit_to(&attempt.transport, attempt.datagram.len());
         let first_dst = attempt.header.dst_cid;
         let retry_src_cid = attempt.token.original_dst_cid().map(|_| first_dst);
         let original_dst_cid = attempt.token.original_dst_cid().unwrap_or(first_dst);
@@ -345,7 +346,7 @@ impl Endpoint {
         let setup = ConnectionSetup {
             side: Side::Server,
             version: attempt.header.version,
-            transport: Arc::clone(&attempt.transport),
+            transport,
             opening,
             session: None,
             primitives: server.crypto.primitives(),
@@ -418,4 +419,16 @@ fn is_authentic(scratch: &mut Vec<u8>, keys: &Keys, packet: &[u8], pn_offset: us
         .remote
         .decrypt(PathId::ZERO, number.expand(None), header, payload)
         .is_ok()
+}
+
+/// The configuration of a connection whose first datagram had `size` bytes.
+fn fit_to(transport: &Arc<TransportConfig>, size: usize) -> Arc<TransportConfig> {
+    let size = u16::try_from(size).unwrap_or(u16::MAX);
+    if !transport.adopt_client_datagram_size || size <= transport.initial_max_datagram_size {
+        return Arc::clone(transport);
+    }
+    Arc::new(TransportConfig {
+        initial_max_datagram_size: size,
+        ..TransportConfig::clone(transport)
+    })
 }

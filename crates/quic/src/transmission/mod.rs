@@ -90,6 +90,17 @@ impl Transmission<'_> {
         }
     }
 
+    /// Size of a datagram that is to be expanded, bytes.
+    fn padded_size(&self, plan: &Plan) -> usize {
+        let first = plan.packets().first();
+        let has_initial = first.is_some_and(|packet| packet.level == EncryptionLevel::Initial);
+        if has_initial && self.identity.side.is_client() {
+            MIN_INITIAL_SIZE.max(self.identity.config.initial_padding.into())
+        } else {
+            MIN_INITIAL_SIZE
+        }
+    }
+
     /// Builds one datagram of the planned packets; returns its length, 0 if nothing came of it.
     fn build_datagram(
         &mut self,
@@ -99,12 +110,13 @@ impl Transmission<'_> {
     ) -> Result<usize, KeysUnavailable> {
         let permitted = out.len().min(plan.budget);
         let out = &mut out[..permitted];
+        let padded_size = self.padded_size(plan);
         let mut len = 0;
         for (nth, &packet) in plan.packets().iter().enumerate() {
             let is_last = nth + 1 == plan.packets().len();
             let target = Target {
                 pad_to: if plan.pads {
-                    MIN_INITIAL_SIZE.saturating_sub(len).min(out.len() - len)
+                    padded_size.saturating_sub(len).min(out.len() - len)
                 } else {
                     0
                 },
