@@ -6,6 +6,7 @@ use crate::watchdog;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::loopback::{NAME, Pair, configs, echo, endpoint_config, guard};
 use swiftwater_net::EndpointOptions;
@@ -16,8 +17,12 @@ const FLOOD: usize = 100_000;
 /// Sockets that send them, each with a port of its own and, where the system has them, on addresses
 /// of 127.0.0.0/8.
 const SOURCES: usize = 100;
-/// Datagrams between two breaths: what a socket's buffer holds.
+/// Datagrams between two pauses: what a socket's buffer holds.
 const BURST: usize = 50;
+/// Between two bursts: some 40,000 datagrams a second, which leaves a busy machine time to read those of the others.
+const PAUSE: Duration = Duration::from_millis(1);
+/// How long a handshake may take whose datagrams find the socket's buffer full.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Half-open connections before the server asks for a token.
 const HALF_OPEN: usize = 100;
 
@@ -61,17 +66,35 @@ fn flood(
         let datagram = &packets[n / SOURCES % packets.len()];
         sent += usize::from(sources[n % SOURCES].send_to(datagram, server).is_ok());
         if n % BURST == BURST - 1 {
-            std::thread::sleep(std::time::Duration::from_micros(200));
+            std::thread::sleep(PAUSE);
         }
         n += 1;
     }
     (n, sent)
 }
 
+/// Ends the flood when the test ends, also by a failure: the runtime waits for the thread of the flood.
+struct Enough(Arc<AtomicBool>);
+
+impl Enough {
+    fn now(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for Enough {
+    fn drop(&mut self) {
+        self.now();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_first_packets_starves_no_connection() {
     guard(async {
-        let (mut server, client) = configs(TransportConfig::default());
+        let (mut server, client) = configs(TransportConfig {
+            handshake_timeout: PATIENCE,
+            ..TransportConfig::default()
+        });
         server.retry = RetryPolicy::Above(HALF_OPEN);
         let options = EndpointOptions::new(endpoint_config(1), [1; 32]).server(server);
         let pair = {
@@ -89,9 +112,9 @@ async fn a_flood_of_first_packets_starves_no_connection() {
         let bystander = connecting.unwrap().await.unwrap();
         let packets = first_packets(&pair.config, address, FLOOD / SOURCES);
         let over = Arc::new(AtomicBool::new(false));
-        let enough = Arc::new(AtomicBool::new(false));
+        let enough = Enough(Arc::new(AtomicBool::new(false)));
         let flooding = {
-            let (over, enough) = (Arc::clone(&over), Arc::clone(&enough));
+            let (over, enough) = (Arc::clone(&over), Arc::clone(&enough.0));
             tokio::task::spawn_blocking(move || {
                 let sent = flood(address, &packets, &sources(), &enough);
                 over.store(true, Ordering::Release);
@@ -110,7 +133,9 @@ async fn a_flood_of_first_packets_starves_no_connection() {
                 let connecting = pair.client.connect(&pair.config, address, NAME);
                 connecting.unwrap().await.unwrap();
                 newcomers += 1;
-                enough.store(newcomers == 3, Ordering::Release);
+                if newcomers == 3 {
+                    enough.now();
+                }
             }
         }
         let (all, sent) = flooding.await.unwrap();
