@@ -115,6 +115,30 @@ async fn a_refusal_ends_the_attempt_with_its_reason() {
     .await;
 }
 
+/// Else the attempt would end in a timeout that shows nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tunnel_that_is_too_small_for_quic_is_reported() {
+    guard(async {
+        let transport = TransportConfig {
+            mtu_discovery: None,
+            ..TransportConfig::default()
+        };
+        let stage = Stage::over(transport, TunnelProxy::new(config()));
+        let (origin, config) = origin(content(10), TransportConfig::default());
+        let to = target(origin.local_addr());
+        let endpoint = endpoint(stage.client());
+        let failed = endpoint.connect(&config, &to, NAME).await.unwrap_err();
+        let EndpointConnectError::Tunnel(error) = failed else {
+            panic!("{failed}");
+        };
+        let OpenError::SmallDatagrams { max_payload } = *error else {
+            panic!("{error}");
+        };
+        assert!((1100..1200).contains(&max_payload), "{max_payload}");
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_that_nobody_listens_at_is_reported() {
     guard(async {

@@ -19,7 +19,10 @@ use crate::target::TemplateError;
 #[error("no connection to the proxy: {0}")]
 pub struct ConnectError(pub BoxError);
 
-/// Why a tunnel was not opened.
+/// UDP payload that every path for QUIC carries, bytes (RFC 9000, section 14).
+pub(super) const MIN_QUIC_DATAGRAM: usize = 1200;
+
+/// Why a tunnel was not opened, or is of no use.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -58,6 +61,15 @@ pub enum OpenError {
     /// The proxy opened the tunnel, and ended it before anything came from the target.
     #[error("the proxy ended the tunnel: nobody receives UDP at the target")]
     Unanswered,
+    /// The tunnel is open, and the connection to the proxy can't carry datagrams of 1200 bytes, which QUIC needs: the path to
+    /// the proxy, or the tunnel that it goes through, is for smaller packets.
+    #[error(
+        "datagrams of {max_payload} bytes at most pass in a tunnel of the proxy, and QUIC needs {MIN_QUIC_DATAGRAM}"
+    )]
+    SmallDatagrams {
+        /// The largest UDP payload that fits, bytes.
+        max_payload: usize,
+    },
 }
 
 /// Why there is no QUIC connection through a proxy.

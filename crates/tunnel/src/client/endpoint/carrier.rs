@@ -8,7 +8,6 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use swiftwater_http::h3::DatagramError;
 use swiftwater_net::quic::SendDatagramError;
@@ -18,8 +17,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use super::target_names::TargetNames;
-use super::tunnel_flow::{self, Flow, MAX_WAITING};
-use crate::client::error::{OpenError, TunnelError};
+use super::tunnel_flow::{self, Flow, MAX_WAITING, REFUSED_FOR};
+use crate::client::error::{MIN_QUIC_DATAGRAM, OpenError, TunnelError};
 use crate::client::tunnel_client::TunnelClient;
 use crate::client::udp_tunnel::UdpSender;
 use crate::target::Target;
@@ -32,9 +31,6 @@ const MAX_FLOWS: usize = 1024;
 
 /// Datagrams that are forwarded at once: as many as Linux takes in one system call (`UDP_MAX_SEGMENTS`).
 const MAX_RUN: usize = 64;
-
-/// For so long nothing is tried again after a refusal.
-const REFUSED_FOR: Duration = Duration::from_secs(1);
 
 /// Something that a tunnel has no room for yet.
 type Sending = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -89,15 +85,13 @@ impl TunnelCarrier {
         SocketAddr::new(ip, target.port())
     }
 
-    /// Waits until the tunnel to `remote`, an address of [`TunnelCarrier::address_of`], is refused.
+    /// Waits until the tunnel to `remote`, an address of [`TunnelCarrier::address_of`], is refused, or turns out to be too
+    /// small for QUIC.
     pub async fn refusal(&self, remote: SocketAddr) -> Arc<OpenError> {
         loop {
             let ticket = self.flows.refused.notified();
-            // An older refusal says nothing of the tunnel that is asked for now.
-            if let Some(Flow::Refused { error, at }) = self.flows.lock().get(&remote)
-                && at.elapsed() < REFUSED_FOR
-            {
-                return Arc::clone(error);
+            if let Some(failure) = self.flows.lock().get(&remote).and_then(Flow::failure) {
+                return failure;
             }
             ticket.await;
         }
@@ -128,7 +122,7 @@ impl TunnelCarrier {
     fn send(
         &self,
         cx: &mut Context<'_>,
-        sender: &UdpSender,
+        (destination, sender): (SocketAddr, &UdpSender),
         payload: &[u8],
     ) -> Poll<io::Result<()>> {
         let error = match sender.try_send(payload) {
@@ -137,7 +131,12 @@ impl TunnelCarrier {
             Err(error) => return Poll::Ready(Err(io::Error::other(error))),
         };
         match error {
-            SendDatagramError::TooLarge { .. } => Poll::Ready(Err(too_large())),
+            SendDatagramError::TooLarge { .. } => {
+                if payload.len() <= MIN_QUIC_DATAGRAM {
+                    self.flows.is_small(destination);
+                }
+                Poll::Ready(Err(too_large()))
+            }
             SendDatagramError::Blocked => {
                 let (sender, payload) = (sender.clone(), payload.to_vec());
                 let mut sending: Sending = Box::pin(async move {
@@ -181,7 +180,9 @@ impl DatagramCarrier for TunnelCarrier {
         drop(sending);
         let mut table = self.flows.lock();
         let sender = match table.get_mut(&destination) {
-            Some(Flow::Open { sender, is_used }) => {
+            Some(Flow::Open {
+                sender, is_used, ..
+            }) => {
                 *is_used = true;
                 sender.clone()
             }
@@ -200,7 +201,7 @@ impl DatagramCarrier for TunnelCarrier {
             }
         };
         drop(table);
-        self.send(cx, &sender, payload)
+        self.send(cx, (destination, &sender), payload)
     }
 
     fn max_segments(&self) -> usize {
@@ -221,7 +222,9 @@ impl DatagramCarrier for TunnelCarrier {
     ) -> Poll<io::Result<()>> {
         let mut table = self.flows.lock();
         let is_sent = match table.get_mut(&destination) {
-            Some(Flow::Open { sender, is_used }) => {
+            Some(Flow::Open {
+                sender, is_used, ..
+            }) => {
                 *is_used = true;
                 sender.forwards_run(run, size)
             }
@@ -258,8 +261,20 @@ impl Flows {
                 let _ = sender.try_send(payload);
             }
         }
-        let is_used = true;
-        table.insert(remote, Flow::Open { sender, is_used });
+        let open = Flow::Open {
+            sender,
+            is_used: true,
+            is_small_since: None,
+        };
+        table.insert(remote, open);
+    }
+
+    /// A datagram that QUIC can't make smaller did not fit into the tunnel to `remote`.
+    fn is_small(&self, remote: SocketAddr) {
+        if let Some(Flow::Open { is_small_since, .. }) = self.lock().get_mut(&remote) {
+            is_small_since.get_or_insert_with(Instant::now);
+        }
+        self.refused.notify_waiters();
     }
 
     /// There is no tunnel to `remote`.

@@ -10,13 +10,20 @@ use tokio::select;
 use tokio::time::{Instant, sleep_until};
 
 use super::carrier::Flows;
-use crate::client::error::OpenError;
+use crate::client::error::{MIN_QUIC_DATAGRAM, OpenError};
 use crate::client::tunnel_client::TunnelClient;
 use crate::client::udp_tunnel::{FromTunnel, UdpSender};
 use crate::target::Target;
 
 /// Payloads that wait for a tunnel to open; more are dropped.
 pub(super) const MAX_WAITING: usize = 64;
+
+/// For so long nothing is tried again after a refusal.
+pub(super) const REFUSED_FOR: Duration = Duration::from_secs(1);
+
+/// For so long the connection to the proxy may find out what its path carries. A client repeats its first packet after 1
+/// and 3 s (RFC 9002, section 6.2), so that it is known after 3 s.
+const SMALL_FOR: Duration = Duration::from_millis(1500);
 
 /// A tunnel without datagrams ends after this time.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -31,6 +38,8 @@ pub(super) enum Flow {
         sender: UdpSender,
         /// Something was sent since it was last looked at.
         is_used: bool,
+        /// When a datagram that QUIC can't make smaller did not fit for the first time.
+        is_small_since: Option<Instant>,
     },
     /// It could not be opened.
     Refused {
@@ -39,6 +48,26 @@ pub(super) enum Flow {
         /// When.
         at: Instant,
     },
+}
+
+impl Flow {
+    /// Why connections can't use the tunnel, if that is known.
+    pub(super) fn failure(&self) -> Option<Arc<OpenError>> {
+        match self {
+            // An older refusal shows nothing of the tunnel that is asked for now.
+            Self::Refused { error, at } => (at.elapsed() < REFUSED_FOR).then(|| Arc::clone(error)),
+            Self::Open {
+                sender,
+                is_small_since: Some(since),
+                ..
+            } => {
+                let max_payload = sender.max_payload();
+                let is_small = max_payload < MIN_QUIC_DATAGRAM && since.elapsed() >= SMALL_FOR;
+                is_small.then(|| Arc::new(OpenError::SmallDatagrams { max_payload }))
+            }
+            Self::Open { .. } | Self::Opening(_) => None,
+        }
+    }
 }
 
 /// Opens a tunnel, and takes what comes out of it until it ends.
