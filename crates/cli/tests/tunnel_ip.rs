@@ -318,7 +318,7 @@ fn a_client_ends_with_its_tunnel() {
     };
     let before = network.client.state();
     let proxy = network.proxy();
-    let mut command = network.connect(&[]);
+    let mut command = network.connect(&["--tun-retry-max-time", "0s"]);
     command.stdout(std::process::Stdio::null());
     let client = network.client.run(|| command.spawn().unwrap());
     network
@@ -329,6 +329,31 @@ fn a_client_ends_with_its_tunnel() {
     let ended = client.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(CONNECTION));
     assert_eq!(network.client.state(), before);
+}
+
+#[test]
+fn a_restart_of_the_proxy_ends_no_client() {
+    let Some(network) = Network::build() else {
+        return;
+    };
+    let before = network.client.state();
+    for version in ["h3", "h2"] {
+        let proxy = network.proxy();
+        let mut client = network.client(&["--http-version", version]);
+        network.client.run(|| ping(TARGET[0]));
+        assert_eq!(proxy.interrupt(), Some(0));
+        // Without the tunnel nothing takes another way.
+        let way = network.client.ip(&format!("route get {}", TARGET[0]));
+        assert!(way.contains("dev sw0"), "{way}");
+        let proxy = network.proxy();
+        network.client.run(|| ping(TARGET[0]));
+        let again = client.next();
+        assert_eq!(again["event"], "listening");
+        assert_eq!(again["http"], version);
+        client.ended();
+        assert_eq!(proxy.interrupt(), Some(0));
+        assert_eq!(network.client.state(), before);
+    }
 }
 
 /// The message of a program that runs as an ordinary user; `None` if it can't.

@@ -416,12 +416,18 @@ fn a_server_may_adopt_the_size_of_the_clients_first_datagram() {
         config.initial_max_datagram_size = 1356;
         config.initial_padding = 1356;
     };
+    // More than a server searches for.
+    let pads_all: fn(&mut TransportConfig) = |config| {
+        config.initial_max_datagram_size = 9000;
+        config.initial_padding = 9000;
+    };
     let pads_less: fn(&mut TransportConfig) = |config| config.initial_max_datagram_size = 1356;
     for (payload, adopts, settings, expected) in [
         (1472, true, pads, [1356, 1356]),
         (1472, false, pads, [1356, 1200]),
         (1472, true, pads_less, [1200, 1200]),
         (1300, true, pads, [1356, 1200]),
+        (9000, true, pads_all, [9000, 1472]),
     ] {
         let mut pair = build(payload, adopts, settings);
         let largest = watch_sizes(&mut pair, Direction::ToServer);

@@ -106,7 +106,7 @@ pub struct TransportConfig {
     /// (RFC 9000, section 14.1). Those that answer a probe timeout have 1200 bytes.
     pub initial_padding: u16,
     /// A server's connection starts with `initial_max_datagram_size` or the size of the client's first datagram, whichever
-    /// is larger: the path carries that much in one direction at least. Default false.
+    /// is larger, up to the bound of `mtu_discovery`: the path carries that much in one direction at least. Default false.
     pub adopt_client_datagram_size: bool,
     /// Look for the largest datagrams that the path carries; default [`MtuDiscovery::default`].
     /// `None` stays with `initial_max_datagram_size` whatever happens to packets of that size.

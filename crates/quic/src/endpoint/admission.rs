@@ -423,7 +423,9 @@ fn is_authentic(scratch: &mut Vec<u8>, keys: &Keys, packet: &[u8], pn_offset: us
 
 /// The configuration of a connection whose first datagram had `size` bytes.
 fn fit_to(transport: &Arc<TransportConfig>, size: usize) -> Arc<TransportConfig> {
-    let size = u16::try_from(size).unwrap_or(u16::MAX);
+    // No more than a search would try: what came in fragments is no size of packets.
+    let largest = transport.mtu_discovery.map_or(0, |it| it.upper_bound);
+    let size = u16::try_from(size).unwrap_or(u16::MAX).min(largest);
     if !transport.adopt_client_datagram_size || size <= transport.initial_max_datagram_size {
         return Arc::clone(transport);
     }

@@ -88,6 +88,18 @@ pub enum EndpointConnectError {
 }
 
 impl OpenError {
+    /// True if the same request may succeed a little later: the connection to the proxy failed, or the proxy answered that it
+    /// has too much to do or is not available (429, 5xx).
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Connect(_) | Self::Client(_) | Self::Http(_) => true,
+            Self::Refused { status, .. } => {
+                *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
+            }
+            _ => false,
+        }
+    }
+
     /// The type of error in the Proxy-Status field of a refusal, if it is a known one.
     pub fn proxy_error(&self) -> Option<ProxyError> {
         match self {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
+use swiftwater::link::parse_duration;
 use swiftwater_tunnel::ip::Scope;
 use swiftwater_tunnel::target::Template;
 
@@ -129,6 +130,11 @@ pub struct ConnectArgs {
     /// Route only this prefix, of what the proxy advertises, to the TUN device; repeatable [default: all of it]
     #[arg(long = "route", value_name = "PREFIX", requires = "tun")]
     pub routes: Vec<AddressPrefix>,
+
+    /// When the tunnel of the TUN device ends, such as with a restart of the proxy, try for this long to open another one. What
+    /// is routed to the device is lost meanwhile, and takes no other way. 0s: end at once [default: 1min]
+    #[arg(long, value_name = "TIME", requires = "tun", value_parser = parse_duration)]
+    pub tun_retry_max_time: Option<Duration>,
 
     /// Permit --socks and --http at addresses that other machines reach: who reaches them uses the proxy
     #[arg(long)]

@@ -45,7 +45,7 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
     }
     let outcome = tokio::select! {
         Some(Ok(error)) = running.join_next() => Err(Failure::from(error).context("a local address")),
-        failure = IpEnd::run(interface.as_mut()) => Err(failure),
+        failure = IpEnd::run(interface.as_mut(), tunnels, &args, &reached) => Err(failure),
         stopped = stops.next() => stopped,
     };
     running.shutdown().await;

@@ -8,19 +8,61 @@ pub(super) use linux::IpEnd;
 #[cfg(target_os = "linux")]
 mod linux {
     use std::net::IpAddr;
+    use std::time::Duration;
 
     use swiftwater_tunnel::client::interface::{InterfaceError, IpInterface, WantedRoutes};
-    use swiftwater_tunnel::client::{IpTunnel, TunnelClient};
+    use swiftwater_tunnel::client::{IpTunnel, OpenError, TunnelClient};
     use swiftwater_tunnel::ip::Scope;
     use swiftwater_tunnel::policy::Prefix;
     use tokio::net::lookup_host;
-    use tokio::time::timeout;
+    use tokio::time::{Instant, sleep_until, timeout};
 
     use super::super::args::ConnectArgs;
-    use super::super::report::{InterfaceEvent, Reached};
+    use super::super::outage::Outages;
+    use super::super::report::{InterfaceEvent, Reached, name_of};
     use crate::exit::{Exit, Failure, plain_io_error};
+    use crate::output;
 
     const KIND: &str = "ip";
+
+    /// Default of `--tun-retry-max-time`.
+    const RETRY_MAX_TIME: Duration = Duration::from_secs(60);
+
+    /// Why there is no tunnel.
+    enum Cause {
+        /// A later attempt may succeed.
+        Temporary(Failure),
+        Lasting(Failure),
+    }
+
+    impl Cause {
+        fn into_failure(self) -> Failure {
+            match self {
+                Self::Temporary(failure) | Self::Lasting(failure) => failure,
+            }
+        }
+    }
+
+    impl From<OpenError> for Cause {
+        fn from(error: OpenError) -> Self {
+            let is_temporary = error.is_temporary();
+            let failure = Failure::new(Exit::Connection, error);
+            if is_temporary {
+                Self::Temporary(failure)
+            } else {
+                Self::Lasting(failure)
+            }
+        }
+    }
+
+    impl From<InterfaceError> for Cause {
+        fn from(error: InterfaceError) -> Self {
+            match error {
+                InterfaceError::Tunnel(_) => Self::Temporary(failure(error)),
+                _ => Self::Lasting(failure(error)),
+            }
+        }
+    }
 
     /// A TUN device that leads into a tunnel, once there is one.
     pub(in super::super) struct IpEnd {
@@ -60,6 +102,7 @@ mod linux {
             proxy: &Reached<'_>,
         ) -> Result<(), Failure> {
             let begun = self.configure(tunnels, args).await;
+            let begun = begun.map_err(Cause::into_failure);
             let begun = begun.and_then(|()| self.announce(proxy, args.json));
             if begun.is_err() {
                 self.interface.close().await;
@@ -71,19 +114,18 @@ mod linux {
             &mut self,
             tunnels: &TunnelClient,
             args: &ConnectArgs,
-        ) -> Result<(), Failure> {
+        ) -> Result<(), Cause> {
             let scope = args.tun_scope.as_ref().unwrap_or(&Scope::ANY);
-            let opened = tunnels.open_ip(scope).await;
-            let mut tunnel = opened.map_err(|error| Failure::new(Exit::Connection, error))?;
+            let mut tunnel = tunnels.open_ip(scope).await?;
             let time_limit = args.trust.connect_timeout;
             let configured = timeout(time_limit, self.interface.configure(&mut tunnel)).await;
             match configured {
-                Ok(configured) => configured.map_err(failure)?,
+                Ok(configured) => configured?,
                 Err(_) => {
-                    return Err(Failure::new(
+                    return Err(Cause::Temporary(Failure::new(
                         Exit::Connection,
                         format_args!("the proxy assigned no address in {time_limit:?}"),
-                    ));
+                    )));
                 }
             }
             self.tunnel = Some(tunnel);
@@ -103,16 +145,75 @@ mod linux {
             event.print(json)
         }
 
-        /// Forwards until the tunnel ends; for ever if there is none.
-        pub(in super::super) async fn run(end: Option<&mut Self>) -> Failure {
+        /// Forwards until there is no tunnel any more; for ever if there is no device.
+        pub(in super::super) async fn run(
+            end: Option<&mut Self>,
+            tunnels: &TunnelClient,
+            args: &ConnectArgs,
+            proxy: &Reached<'_>,
+        ) -> Failure {
             match end {
-                Some(Self {
-                    interface,
-                    tunnel: Some(tunnel),
-                    ..
-                }) => failure(interface.run(tunnel).await),
-                _ => std::future::pending().await,
+                Some(end) => end.forward(tunnels, args, proxy).await,
+                None => std::future::pending().await,
             }
+        }
+
+        /// Forwards through one tunnel after the other.
+        async fn forward(
+            &mut self,
+            tunnels: &TunnelClient,
+            args: &ConnectArgs,
+            proxy: &Reached<'_>,
+        ) -> Failure {
+            let max_time = args.tun_retry_max_time.unwrap_or(RETRY_MAX_TIME);
+            let mut outages = Outages::default();
+            let mut opened = Instant::now();
+            loop {
+                let mut cause = match self.tunnel.take() {
+                    Some(mut tunnel) => Cause::from(self.interface.run(&mut tunnel).await),
+                    None => std::future::pending().await,
+                };
+                outages.tunnel_ended(opened, Instant::now(), max_time);
+                loop {
+                    let next = match &cause {
+                        Cause::Temporary(_) => outages.next_attempt(Instant::now()),
+                        Cause::Lasting(_) => None,
+                    };
+                    let Some(next) = next else {
+                        return cause.into_failure();
+                    };
+                    let failure = cause.into_failure();
+                    output::note(&format!(
+                        "note: {}: {failure}; a new tunnel is opened",
+                        self.name
+                    ));
+                    sleep_until(next).await;
+                    opened = Instant::now();
+                    match self.configure(tunnels, args).await {
+                        Ok(()) => break,
+                        Err(error) => cause = error,
+                    }
+                }
+                if let Err(failure) = self.announce_again(tunnels, proxy, args.json).await {
+                    return failure;
+                }
+            }
+        }
+
+        /// Says what the device has now. The version of HTTP may be another one than before.
+        async fn announce_again(
+            &self,
+            tunnels: &TunnelClient,
+            proxy: &Reached<'_>,
+            json: bool,
+        ) -> Result<(), Failure> {
+            let version = tunnels.connected().await;
+            let http = version.map_or(proxy.http, name_of);
+            let proxy = Reached {
+                http,
+                ..proxy.clone()
+            };
+            self.announce(&proxy, json)
         }
 
         /// Removes the device, and says what passed.
@@ -170,7 +271,12 @@ mod elsewhere {
             match *self {}
         }
 
-        pub(in super::super) async fn run(end: Option<&mut Self>) -> Failure {
+        pub(in super::super) async fn run(
+            end: Option<&mut Self>,
+            _: &TunnelClient,
+            _: &ConnectArgs,
+            _: &Reached<'_>,
+        ) -> Failure {
             match end {
                 Some(end) => match *end {},
                 None => std::future::pending().await,

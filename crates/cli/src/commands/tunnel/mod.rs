@@ -2,13 +2,15 @@
 //!
 //! - `tunnel serve` is [`super::serve`] with tunnels as the only content.
 //! - [`args`]: flags; [`forward`]: what `-L` says.
-//! - `connect`: the client; `connector`: its connections to the proxy; `local_end`: its local addresses; `ip_end`: its network interface; `report`: what it prints.
+//! - `connect`: the client; `connector`: its connections to the proxy; `local_end`: its local addresses; `ip_end`: its network interface; `outage`: when that
+//!   tries to open a tunnel again; `report`: what it prints.
 
 pub mod args;
 mod connect;
 pub mod forward;
 mod ip_end;
 mod local_end;
+mod outage;
 mod report;
 
 use self::args::{TunnelArgs, TunnelCommand};

@@ -57,7 +57,7 @@ pub(super) enum InterfaceEvent<'a> {
 }
 
 /// The proxies.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub(super) struct Reached<'a> {
     /// Host and port of the last one.
     pub(super) proxy: &'a str,
