@@ -166,6 +166,32 @@ fn users_are_known_by_their_certificates_over_every_version_of_http() {
 }
 
 #[test]
+fn a_list_of_subjects_is_read_again() {
+    let site = Site::start(&[("file", b"content")]);
+    let authority = Authority::new();
+    authority.issue("bob", 1, 2100);
+    authority.issue("eve", 2, 2100);
+    fs::write(authority.path("subjects"), "# users\nCN=bob\n").unwrap();
+    let subjects = authority.path("subjects");
+    let flags = ["--client-subjects", subjects.to_str().unwrap()];
+    let mut proxy = proxy(&authority, &flags);
+    let get = |proxy: &TunnelProxy, user: &str| {
+        let mut get = get(proxy, &site, "h3", Some((&authority, user)));
+        get.output().unwrap()
+    };
+    succeeded(&get(&proxy, "bob"));
+    let error = refused(&get(&proxy, "eve"));
+    assert!(
+        error.contains("403") && error.contains("no user"),
+        "{error}"
+    );
+    fs::write(&subjects, "CN=eve\n").unwrap();
+    hang_up(&mut proxy);
+    succeeded(&get(&proxy, "eve"));
+    assert!(refused(&get(&proxy, "bob")).contains("403"));
+}
+
+#[test]
 fn a_token_is_enough_where_both_are_accepted() {
     let site = Site::start(&[("file", b"content")]);
     let authority = Authority::new();

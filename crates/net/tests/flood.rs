@@ -74,17 +74,17 @@ fn flood(
 }
 
 /// Ends the flood when the test ends, also by a failure: the runtime waits for the thread of the flood.
-struct Enough(Arc<AtomicBool>);
+struct StopOnDrop(Arc<AtomicBool>);
 
-impl Enough {
-    fn now(&self) {
+impl StopOnDrop {
+    fn stop(&self) {
         self.0.store(true, Ordering::Release);
     }
 }
 
-impl Drop for Enough {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.now();
+        self.stop();
     }
 }
 
@@ -112,7 +112,7 @@ async fn a_flood_of_first_packets_starves_no_connection() {
         let bystander = connecting.unwrap().await.unwrap();
         let packets = first_packets(&pair.config, address, FLOOD / SOURCES);
         let over = Arc::new(AtomicBool::new(false));
-        let enough = Enough(Arc::new(AtomicBool::new(false)));
+        let enough = StopOnDrop(Arc::new(AtomicBool::new(false)));
         let flooding = {
             let (over, enough) = (Arc::clone(&over), Arc::clone(&enough.0));
             tokio::task::spawn_blocking(move || {
@@ -134,7 +134,7 @@ async fn a_flood_of_first_packets_starves_no_connection() {
                 connecting.unwrap().await.unwrap();
                 newcomers += 1;
                 if newcomers == 3 {
-                    enough.now();
+                    enough.stop();
                 }
             }
         }

@@ -14,7 +14,7 @@ const LEAST: ByteCount = ByteCount::new(64 << 10);
 /// it sends in [`MAX_QUEUE_DELAY`], or 64 KiB, whichever is most. What comes beyond is dropped.
 ///
 /// There is no limit on the time for which they wait. A proxy without reports drops what has waited for long, since
-/// the sender has sent it again; one that follows reports leaves it to the tunnel, and the queue to the law of its rate.
+/// the sender has sent it again; one that follows reports leaves it to the tunnel, whose rate law keeps the queue short.
 /// Where losses have made the rate low, a limit of time drops most of what a sender had sent before it knew.
 pub fn queue_limit(rate: Bandwidth, min_rtt: Duration) -> ByteCount {
     let round_trips = min_rtt.saturating_mul(2).max(MAX_QUEUE_DELAY);

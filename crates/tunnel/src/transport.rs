@@ -16,15 +16,21 @@ const NESTED_HEADERS: u16 = INITIAL_DATAGRAM_SIZE - 1200;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Makes the first packets of QUIC fit into tunnels, at both ends. A server adopts the size of a client that needs more
-/// ([`fit_nested_packets`]).
+/// ([`fit_nested_packets`]), up to the bound of its search for larger datagrams.
 pub fn fit_initial_packets(transport: &mut TransportConfig) {
     let size = &mut transport.initial_max_datagram_size;
     *size = (*size).max(INITIAL_DATAGRAM_SIZE);
     transport.adopt_client_datagram_size = true;
 }
 
-/// The same for `nested` connections of QUIC, one within the other, in tunnels of the connection: 1 is what
-/// [`fit_initial_packets`] does, and each further one adds 52 bytes, the headers of a connection and a tunnel. The path must
+/// The same, and keeps the connection open while tunnels are silent: for clients.
+pub fn for_client(transport: &mut TransportConfig) {
+    fit_initial_packets(transport);
+    transport.keep_alive_interval.get_or_insert(KEEP_ALIVE);
+}
+
+/// Makes the packets of `nested` connections of QUIC, one within the other, fit into tunnels of a client's connection: one
+/// needs the size of [`fit_initial_packets`], and each further one adds 52 bytes, the headers of a connection and a tunnel. The path must
 /// carry that much: five of them need 1460 bytes. Initial packets are as large, so that the proxy knows what it must send.
 pub fn fit_nested_packets(transport: &mut TransportConfig, nested: u16) {
     let further = nested.saturating_sub(1);
@@ -34,10 +40,4 @@ pub fn fit_nested_packets(transport: &mut TransportConfig, nested: u16) {
     if nested > 1 {
         transport.initial_padding = transport.initial_padding.max(wanted);
     }
-}
-
-/// The same, and keeps the connection open while tunnels are silent: for clients.
-pub fn for_client(transport: &mut TransportConfig) {
-    fit_initial_packets(transport);
-    transport.keep_alive_interval.get_or_insert(KEEP_ALIVE);
 }

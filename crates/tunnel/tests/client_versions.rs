@@ -3,6 +3,8 @@
 use crate::stage;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -214,6 +216,77 @@ async fn http3_goes_first() {
     .await;
 }
 
+/// Counts attempts over QUIC, of which none is answered.
+struct Unanswered {
+    tcp: SocketAddr,
+    attempts: Arc<AtomicUsize>,
+}
+
+impl Connect for Unanswered {
+    fn connect(&self) -> Connecting<'_> {
+        self.attempts.fetch_add(1, Ordering::Relaxed);
+        Box::pin(std::future::pending())
+    }
+
+    fn versions(&self) -> HttpVersions {
+        HttpVersions::Http3OrTcp(Duration::from_millis(50))
+    }
+
+    fn connect_tcp(&self) -> ConnectingTcp<'_> {
+        Box::pin(async {
+            let stream = TcpStream::connect(self.tcp).await?;
+            Ok(TcpConnection::http2(stream))
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_quic_is_blocked_the_next_connection_does_not_wait_for_it() {
+    guard(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let proxy = TunnelProxy::new(config());
+        let serve = |listener| TcpServer::plain().serve(listener, proxy.clone()).unwrap();
+        let server = serve(listener);
+        let attempts = Arc::default();
+        let connector = Unanswered {
+            tcp: address,
+            attempts: Arc::clone(&attempts),
+        };
+        let client = TunnelClient::new(Template::new(NAME).unwrap(), Some(&token()), connector);
+        let attempts = || attempts.load(Ordering::Relaxed);
+        let target = echo().await;
+        client.open(&target).await.unwrap();
+        assert_eq!(attempts(), 1);
+        drop(server);
+        // Nothing is there: both are tried, and what was known is forgotten.
+        while client.connected().await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(attempts(), 2);
+        let server = serve(bound_again(address).await);
+        client.open(&target).await.unwrap();
+        assert_eq!(attempts(), 3);
+        drop(server);
+        let _server = serve(bound_again(address).await);
+        while client.open(&target).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(attempts(), 3);
+    })
+    .await;
+}
+
+/// Listens at an address that was in use a moment ago.
+async fn bound_again(address: SocketAddr) -> TcpListener {
+    loop {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return listener,
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_ended_is_replaced() {
     guard(async {
@@ -227,12 +300,7 @@ async fn a_connection_that_ended_is_replaced() {
             let tunnel = client.open_tcp(&target).await.unwrap();
             drop((tunnel, server));
             // The next server at this address.
-            let listener = loop {
-                match TcpListener::bind(address).await {
-                    Ok(listener) => break listener,
-                    Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
-                }
-            };
+            let listener = bound_again(address).await;
             let _server = TcpServer::plain().serve(listener, proxy).unwrap();
             while client.open_tcp(&target).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(20)).await;

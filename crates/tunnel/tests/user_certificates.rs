@@ -53,9 +53,16 @@ impl Authority {
 
 /// A proxy for users with certificates of `authorities`, or with alice's token.
 fn proxy(authorities: &Arc<ClientAuthorities>) -> TunnelProxy {
+    proxy_for(authorities, None)
+}
+
+/// The same, for certificates with these subjects only.
+fn proxy_for(authorities: &Arc<ClientAuthorities>, subjects: Option<&[&str]>) -> TunnelProxy {
+    let subjects = subjects.map(|them| them.iter().map(ToString::to_string).collect());
     TunnelProxy::new(ProxyConfig {
         access: Access::Certificates {
             authorities: Arc::clone(authorities) as _,
+            subjects: subjects.map(Arc::new),
             tokens: Arc::new([token()]),
         },
         limits: Limits {
@@ -112,6 +119,25 @@ async fn a_certificate_or_a_token_is_enough_and_nothing_is_not() {
         let nameless = stage(&proxy, &authorities, Some(authority.issue(None)));
         let (status, _) = refusal(&nameless.client_with(None)).await;
         assert_eq!(status, StatusCode::PROXY_AUTHENTICATION_REQUIRED);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_of_subjects_excludes_others_with_a_certificate() {
+    guard(async {
+        let authority = Authority::new();
+        let authorities = Arc::new(authority.accepted());
+        let proxy = proxy_for(&authorities, Some(&["CN=bob"]));
+        let target = echo().await;
+        let bob = stage(&proxy, &authorities, Some(authority.issue(Some("bob"))));
+        bob.client_with(None).open(&target).await.unwrap();
+        let eve = stage(&proxy, &authorities, Some(authority.issue(Some("eve"))));
+        let (status, why) = refusal(&eve.client_with(None)).await;
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        assert!(why.contains("no user of this proxy"), "{why}");
+        // A token is as good as ever.
+        eve.client_with(Some(&token())).open(&target).await.unwrap();
     })
     .await;
 }

@@ -39,6 +39,8 @@ pub(super) struct Answered {
     pub(super) chosen: Chosen,
     /// From the start of the request to its sending.
     pub(super) sent: Duration,
+    /// Of that, how long it waited for the connection that it was sent on.
+    pub(super) waited: Duration,
 }
 
 impl State {
@@ -108,7 +110,11 @@ impl State {
         progress.attempts += selected.attempts;
         progress.sent += 1;
         let Selected {
-            link, why, reused, ..
+            link,
+            why,
+            reused,
+            waited,
+            ..
         } = selected;
         let sent = job.measurements.leaves(link.is_early());
         let stale = reused && job.head.method.is_idempotent();
@@ -145,6 +151,7 @@ impl State {
             answer,
             chosen,
             sent,
+            waited,
         }))
     }
 

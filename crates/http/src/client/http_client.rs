@@ -118,6 +118,7 @@ impl HttpClient {
             answer,
             chosen,
             sent,
+            ..
         } = answered;
         measurements.head_came(sent, answer.rtt);
         let recorder = Recorder::new(measurements.clone(), answer.share, on_end);

@@ -66,6 +66,8 @@ pub(super) struct Selected {
     pub(super) why: Why,
     pub(super) attempts: u32,
     pub(super) reused: bool,
+    /// From the search for a connection to its end; zero if there was one.
+    pub(super) waited: Duration,
 }
 
 /// Inputs known before a lookup.
@@ -127,17 +129,21 @@ impl State {
         if let Some(selected) = self.standing(&situation)? {
             return Ok(selected);
         }
+        let begun = Instant::now();
         let gate = self.gates.of(origin, way.policy());
         let turn = gate.lock().await;
         // The awaited connection may be in the pool now.
-        if let Some(selected) = self.standing(&situation)? {
+        if let Some(mut selected) = self.standing(&situation)? {
+            selected.waited = begun.elapsed();
             return Ok(selected);
         }
         if self.tcp_pool.speaks_http1(origin) && !self.may_use_http3(&situation) {
             // HTTP/1.1 connections can't be shared, so waiting for one is useless.
             drop(turn);
         }
-        self.open(&situation, early, measurements).await
+        let mut selected = self.open(&situation, early, measurements).await?;
+        selected.waited = begun.elapsed();
+        Ok(selected)
     }
 
     /// An open connection that the policy permits now.
@@ -156,6 +162,7 @@ impl State {
             why,
             attempts: 0,
             reused: true,
+            waited: Duration::ZERO,
         }))
     }
 
@@ -301,6 +308,7 @@ impl State {
             why,
             attempts: outcome.attempts,
             reused,
+            waited: Duration::ZERO,
         }
     }
 

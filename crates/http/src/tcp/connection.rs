@@ -21,8 +21,8 @@ use tokio_rustls::TlsAcceptor;
 use super::activity::{Activity, Expiry};
 use super::adapter::Adapter;
 use super::after_others::AfterOthers;
-use super::last_words;
 use super::limits::TcpLimits;
+use super::lingering_close;
 use super::metered::{Meter, Metered};
 use super::observer::{ConnectionEnd, Observer, Outcome};
 use super::plain_http;
@@ -159,11 +159,12 @@ where
         match accept.into_fallible().await {
             Ok(stream) => Ok(stream),
             Err((error, mut stream)) => {
-                if last_words::is_about_client_certificate(&error) {
+                if lingering_close::is_about_client_certificate(&error) {
                     let limits = &shared.limits;
                     // The client may be gone.
                     let _ =
-                        last_words::end(&mut stream, limits.linger_bytes, limits.linger_time).await;
+                        lingering_close::end(&mut stream, limits.linger_bytes, limits.linger_time)
+                            .await;
                 }
                 Err(ConnectionError::Handshake(error))
             }

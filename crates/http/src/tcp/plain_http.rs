@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::last_words;
+use super::lingering_close;
 
 const ANSWER: &str = "400 Bad Request: the plain HTTP request was sent to an HTTPS port\n";
 
@@ -32,5 +32,5 @@ where
          connection: close\r\n\r\n{ANSWER}"
     );
     stream.write_all(response.as_bytes()).await?;
-    last_words::end(stream, bytes, time).await
+    lingering_close::end(stream, bytes, time).await
 }

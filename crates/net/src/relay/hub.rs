@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::flow::{Flow, Frame, link_ecn};
 use super::shaper::{Direction, Shaper};
-use super::{Command, Dealings, RelayConfig, Started};
+use super::{Command, RelayConfig, RelayCounts, Started};
 use crate::error::BindError;
 use crate::receive_errors::ReceiveErrors;
 use crate::recv_batch::{DatagramBatch, RecvBatch};
@@ -37,7 +37,7 @@ pub(super) struct Hub {
     shaper: Arc<Shaper<Frame>>,
     /// Links of clients with certain addresses.
     diverted: HashMap<IpAddr, Arc<Shaper<Frame>>>,
-    dealings: Arc<Mutex<Dealings>>,
+    counts: Arc<Mutex<RelayCounts>>,
     listener: Arc<Socket>,
     clients: HashMap<SocketAddr, Client>,
     /// While all places are taken, none can be taken away before this time.
@@ -63,7 +63,7 @@ impl Drop for Client {
 pub(super) fn run(
     config: RelayConfig,
     shaper: &Arc<Shaper<Frame>>,
-    dealings: Arc<Mutex<Dealings>>,
+    counts: Arc<Mutex<RelayCounts>>,
     commands: UnboundedReceiver<Command>,
     started: &Started,
     using: watch::Sender<bool>,
@@ -87,7 +87,7 @@ pub(super) fn run(
             config,
             shaper: Arc::clone(shaper),
             diverted: HashMap::new(),
-            dealings,
+            counts,
             listener,
             clients: HashMap::new(),
             full_until: Instant::ZERO,
@@ -99,8 +99,8 @@ pub(super) fn run(
 }
 
 impl Hub {
-    fn dealings(&self) -> MutexGuard<'_, Dealings> {
-        self.dealings.lock().unwrap_or_else(PoisonError::into_inner)
+    fn counts(&self) -> MutexGuard<'_, RelayCounts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn run(&mut self, mut commands: UnboundedReceiver<Command>) {
@@ -153,9 +153,9 @@ impl Hub {
             self.using.send_replace(true);
         }
         let clients = self.clients.len();
-        let mut dealings = self.dealings();
-        dealings.refused += refused;
-        dealings.clients = clients;
+        let mut counts = self.counts();
+        counts.refused += refused;
+        counts.clients = clients;
         Poll::Ready(Ok(()))
     }
 
@@ -220,7 +220,7 @@ impl Hub {
             return false;
         }
         self.clients.remove(&address);
-        self.dealings().replaced += 1;
+        self.counts().replaced += 1;
         true
     }
 
@@ -279,7 +279,7 @@ impl Hub {
             // The old reader ends with the old entry, and with it the old socket.
             self.clients.insert(address, Client { flow, reader });
         }
-        self.dealings().rebinds += 1;
+        self.counts().rebinds += 1;
         Ok(())
     }
 
@@ -289,6 +289,6 @@ impl Hub {
         let timeout = self.config.client_timeout;
         self.clients
             .retain(|_, client| now.saturating_since(client.flow.active()) < timeout);
-        self.dealings().clients = self.clients.len();
+        self.counts().clients = self.clients.len();
     }
 }

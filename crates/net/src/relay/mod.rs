@@ -134,7 +134,7 @@ pub struct Delivery {
 pub struct Relay {
     local: SocketAddr,
     shaper: Arc<Shaper<Frame>>,
-    dealings: Arc<Mutex<Dealings>>,
+    counts: Arc<Mutex<RelayCounts>>,
     commands: UnboundedSender<Command>,
     in_use: watch::Receiver<bool>,
     threads: Vec<JoinHandle<()>>,
@@ -142,7 +142,7 @@ pub struct Relay {
 
 /// What the hub did besides relaying.
 #[derive(Clone, Copy, Debug, Default)]
-struct Dealings {
+struct RelayCounts {
     clients: usize,
     refused: u64,
     replaced: u64,
@@ -162,18 +162,18 @@ impl Relay {
     /// Starts a relay. May be called inside or outside an async runtime.
     pub fn start(config: RelayConfig) -> Result<Self, RelayError> {
         let shaper = Arc::new(Shaper::new(&config.up, &config.down, config.seed)?);
-        let dealings = Arc::<Mutex<Dealings>>::default();
+        let counts = Arc::<Mutex<RelayCounts>>::default();
         let (commands, inbox) = tokio::sync::mpsc::unbounded_channel();
         let (started, start) = mpsc::channel();
         let (using, in_use) = watch::channel(false);
         let mut threads = Vec::with_capacity(2);
         threads.push({
             let shaper = Arc::clone(&shaper);
-            let dealings = Arc::clone(&dealings);
+            let counts = Arc::clone(&counts);
             thread::Builder::new()
                 .name("relay-io".into())
                 .spawn(move || {
-                    hub::run(config, &shaper, dealings, inbox, &started, using);
+                    hub::run(config, &shaper, counts, inbox, &started, using);
                     shaper.stop();
                 })?
         });
@@ -188,7 +188,7 @@ impl Relay {
         Ok(Self {
             local,
             shaper,
-            dealings,
+            counts,
             commands,
             in_use,
             threads,
@@ -203,16 +203,16 @@ impl Relay {
     /// What became of the datagrams so far.
     pub fn counters(&self) -> RelayCounters {
         let tally = self.shaper.tally();
-        let dealings = *self.dealings.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = *self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         RelayCounters {
             up: tally.up,
             down: tally.down,
-            clients: dealings.clients,
-            refused: dealings.refused,
-            replaced: dealings.replaced,
+            clients: counts.clients,
+            refused: counts.refused,
+            replaced: counts.replaced,
             unsent: tally.unsent,
             filtered: tally.filtered,
-            rebinds: dealings.rebinds,
+            rebinds: counts.rebinds,
         }
     }
 

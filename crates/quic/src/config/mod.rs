@@ -103,10 +103,12 @@ pub struct TransportConfig {
     /// only where the path is known to carry it.
     pub initial_max_datagram_size: u16,
     /// UDP payload of a client's datagrams with Initial packets, 1200 to `initial_max_datagram_size`; default 1200
-    /// (RFC 9000, section 14.1). Those that answer a probe timeout have 1200 bytes.
+    /// (RFC 9000, section 14.1). Those that answer a probe timeout have 1200 bytes unless `mtu_discovery` is `None`, and so
+    /// has a close.
     pub initial_padding: u16,
     /// A server's connection starts with `initial_max_datagram_size` or the size of the client's first datagram, whichever
-    /// is larger, up to the bound of `mtu_discovery`: the path carries that much in one direction at least. Default false.
+    /// is larger, up to the bound of `mtu_discovery` (`None`: it adopts nothing): the first path carries that much in one direction at
+    /// least. Holds for later paths as well: what is nested in the connection does not get smaller. Default false.
     pub adopt_client_datagram_size: bool,
     /// Look for the largest datagrams that the path carries; default [`MtuDiscovery::default`].
     /// `None` stays with `initial_max_datagram_size` whatever happens to packets of that size.

@@ -56,7 +56,7 @@ impl Packet {
 pub(crate) struct Plan {
     packets: [Packet; 3],
     len: usize,
-    /// The datagram must have 1200 bytes.
+    /// The datagram is to be expanded.
     pub(crate) pads: bool,
     /// Bytes that the receiver's address permits.
     pub(crate) budget: usize,

@@ -130,8 +130,8 @@ impl Belief {
         (self.squares + VARIANCE * VARIANCE_WEIGHT) / weight
     }
 
-    /// Standard deviation of the level after further observations of this weight, as far as it is known before.
-    pub(super) fn preposterior(&self, weight: f64) -> f64 {
+    /// Standard deviation of the change of the level that further observations of this weight are expected to make.
+    pub(super) fn expected_change(&self, weight: f64) -> f64 {
         let uncertainty = self.uncertainty();
         uncertainty / (uncertainty + self.variance() / weight).sqrt()
     }

@@ -90,8 +90,8 @@ struct Advantage {
     /// Expected log of how much quicker the other one is.
     mean: f64,
     deviation: f64,
-    /// Standard deviation of the mean after a burst of probes, as far as it is known before.
-    preposterior: f64,
+    /// Standard deviation of the mean after a burst of probes, expected before it.
+    expected_change: f64,
 }
 
 impl Advantage {
@@ -103,7 +103,7 @@ impl Advantage {
     /// after the burst (knowledge gradient), and what each probe loses, E[max(-D, 0)]. Where much is known already, a burst
     /// moves the mean little, and gains nothing.
     fn gain_and_loss(&self) -> (f64, f64) {
-        let gain = self.expected_excess(self.preposterior);
+        let gain = self.expected_excess(self.expected_change);
         let loss = self.expected_excess(self.deviation) - self.mean;
         (gain, loss)
     }
@@ -308,7 +308,7 @@ impl Bandit {
             arm: other,
             mean,
             deviation: uncertainty.sqrt().max(1e-6),
-            preposterior: its.preposterior(burst).max(1e-6),
+            expected_change: its.expected_change(burst).max(1e-6),
         }
     }
 

@@ -6,10 +6,13 @@ use std::time::Duration;
 use http::Version;
 use swiftwater_http::udp::SendRequest;
 use swiftwater_http::web::body::BoxError;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::tcp_link::TcpLink;
 use super::tunnel_client::Connect;
+
+/// For so long HTTP/3 is not tried after it failed where TCP worked: what Chromium takes for alternative services.
+const AVOIDED_FOR: Duration = Duration::from_secs(300);
 
 /// Which versions of HTTP a client uses to the proxy.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -18,7 +21,8 @@ pub enum HttpVersions {
     /// HTTP/3.
     #[default]
     Http3,
-    /// HTTP/3; the others if that has no connection within this time. Each new connection tries HTTP/3 first.
+    /// HTTP/3; the others if that has no connection within this time. New connections of the next five minutes then go over
+    /// TCP at once, and try HTTP/3 only if that fails.
     Http3OrTcp(Duration),
     /// HTTP/2 or HTTP/1.1.
     Tcp,
@@ -31,25 +35,71 @@ pub(super) enum Link {
     Tcp(Arc<TcpLink>),
 }
 
-impl Link {
-    pub(super) async fn open(connector: &dyn Connect) -> Result<Self, BoxError> {
-        match connector.versions() {
-            HttpVersions::Http3 => Ok(Self::Http3(connector.connect().await?)),
-            HttpVersions::Tcp => Self::open_tcp(connector).await,
-            HttpVersions::Http3OrTcp(patience) => {
-                let connected = timeout(patience, connector.connect()).await;
-                let why = match connected {
-                    Ok(Ok(connection)) => return Ok(Self::Http3(connection)),
-                    Ok(Err(error)) => error.to_string(),
-                    Err(_) => format!("no QUIC connection in {patience:?}"),
-                };
-                tracing::debug!(why, "the proxy is tried over TCP");
-                let link = Self::open_tcp(connector).await;
-                link.map_err(|error| both(&why, &error.to_string()).into())
-            }
+/// The connection of a client, and what is known of the ways to the proxy.
+#[derive(Default)]
+pub(super) struct LinkSlot {
+    link: Option<Link>,
+    /// Until then HTTP/3 is not tried, because it failed where TCP worked.
+    avoids_http3_until: Option<Instant>,
+}
+
+impl LinkSlot {
+    /// The connection in use, or a new one.
+    pub(super) async fn get(&mut self, connector: &dyn Connect) -> Result<Link, BoxError> {
+        if let Some(link) = self.link.as_ref().filter(|link| !link.is_closed()) {
+            return Ok(link.clone());
         }
+        let link = self.open(connector).await?;
+        self.link = Some(link.clone());
+        Ok(link)
     }
 
+    /// Takes the connection out of use.
+    pub(super) fn take(&mut self) -> Option<Link> {
+        self.link.take()
+    }
+
+    async fn open(&mut self, connector: &dyn Connect) -> Result<Link, BoxError> {
+        let patience = match connector.versions() {
+            HttpVersions::Http3 => return Ok(Link::Http3(connector.connect().await?)),
+            HttpVersions::Tcp => return Link::open_tcp(connector).await,
+            HttpVersions::Http3OrTcp(patience) => patience,
+        };
+        let avoids_http3 = self.avoids_http3_until.take();
+        let avoids_http3 = avoids_http3.filter(|&until| Instant::now() < until);
+        let mut over_tcp = None;
+        if avoids_http3.is_some() {
+            match Link::open_tcp(connector).await {
+                Ok(link) => {
+                    self.avoids_http3_until = avoids_http3;
+                    return Ok(link);
+                }
+                Err(error) => over_tcp = Some(error),
+            }
+        }
+        let why = match timeout(patience, connector.connect()).await {
+            Ok(Ok(connection)) => return Ok(Link::Http3(connection)),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no QUIC connection in {patience:?}"),
+        };
+        let error = match over_tcp {
+            Some(error) => error,
+            None => {
+                tracing::debug!(why, "the proxy is tried over TCP");
+                match Link::open_tcp(connector).await {
+                    Ok(link) => {
+                        self.avoids_http3_until = Some(Instant::now() + AVOIDED_FOR);
+                        return Ok(link);
+                    }
+                    Err(error) => error,
+                }
+            }
+        };
+        Err(both(&why, &error.to_string()).into())
+    }
+}
+
+impl Link {
     async fn open_tcp(connector: &dyn Connect) -> Result<Self, BoxError> {
         let connection = connector.connect_tcp().await?;
         Ok(Self::Tcp(Arc::new(TcpLink::begin(connection).await?)))

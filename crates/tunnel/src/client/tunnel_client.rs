@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 
 use super::error::{ConnectError, OpenError, check_answer, proxy_status_of};
 use super::ip_tunnel::IpTunnel;
-use super::link::{HttpVersions, Link};
+use super::link::{HttpVersions, Link, LinkSlot};
 use super::tcp_connection::ConnectingTcp;
 use super::tcp_tunnel::TcpTunnel;
 use super::udp_tunnel::{Offer, OpeningTunnel, UdpTunnel};
@@ -57,7 +57,7 @@ struct Shared {
     credentials: Option<HeaderValue>,
     asks: Asks,
     connector: Box<dyn Connect>,
-    link: Mutex<Option<Link>>,
+    link: Mutex<LinkSlot>,
 }
 
 /// What a client asks of the proxy beyond RFC 9298, for each tunnel.
@@ -245,19 +245,14 @@ impl TunnelClient {
     /// The connection in use, or a new one.
     async fn link(&self) -> Result<Link, ConnectError> {
         let mut slot = self.shared.link.lock().await;
-        if let Some(link) = slot.as_ref().filter(|link| !link.is_closed()) {
-            return Ok(link.clone());
-        }
-        let link = Link::open(&*self.shared.connector).await;
-        let link = link.map_err(ConnectError)?;
-        *slot = Some(link.clone());
-        Ok(link)
+        let link = slot.get(&*self.shared.connector).await;
+        link.map_err(ConnectError)
     }
 
     /// The same answer; if there was no connection for it, the next tunnel tries all versions again.
     async fn noted<T>(&self, answer: Result<T, OpenError>) -> Result<T, OpenError> {
         if matches!(answer, Err(OpenError::Connect(_))) {
-            *self.shared.link.lock().await = None;
+            self.shared.link.lock().await.take();
         }
         answer
     }

@@ -1,6 +1,7 @@
 //! Authentication of the proxy's users (RFC 9298, section 7) by bearer tokens (RFC 6750; RFC 9110, section 11.7) and by
 //! certificates that TLS verified.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ pub enum Access {
     Certificates {
         /// What checks the certificate again for each tunnel: connections may last longer than certificates.
         authorities: Arc<dyn ClientCertVerifier>,
+        /// The subjects that are users; `None`: all that the authorities issue certificates for.
+        subjects: Option<Arc<BTreeSet<String>>>,
         /// The tokens of further users.
         tokens: Arc<[Token]>,
     },
@@ -101,13 +104,15 @@ impl Access {
             Self::Tokens(tokens) => (tokens, Refusal::Unauthenticated),
             Self::Certificates {
                 authorities,
+                subjects,
                 tokens,
-            } => {
-                if let Some(subject) = subject(head, &**authorities) {
+            } => match subject(head, &**authorities) {
+                Some(subject) if subjects.as_ref().is_none_or(|it| it.contains(&*subject)) => {
                     return Ok(Some(subject));
                 }
-                (tokens, Refusal::Unidentified)
-            }
+                Some(_) => (tokens, Refusal::UnknownSubject),
+                None => (tokens, Refusal::Unidentified),
+            },
         };
         let headers = &head.headers;
         let presented = [PROXY_AUTHORIZATION, AUTHORIZATION]

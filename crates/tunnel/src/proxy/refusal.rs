@@ -29,6 +29,8 @@ pub(super) enum Refusal {
     Unauthenticated,
     #[error("neither a certificate nor a valid token was presented")]
     Unidentified,
+    #[error("the subject of the certificate is no user of this proxy")]
+    UnknownSubject,
     #[error("requests of this origin are not allowed")]
     Origin,
     #[error(transparent)]
@@ -58,7 +60,7 @@ impl Refusal {
             Self::OtherProtocol => StatusCode::NOT_IMPLEMENTED,
             Self::Malformed(_) | Self::Target(_) | Self::Scope(_) => StatusCode::BAD_REQUEST,
             Self::Unauthenticated | Self::Unidentified => StatusCode::PROXY_AUTHENTICATION_REQUIRED,
-            Self::Origin | Self::Denied(_) => StatusCode::FORBIDDEN,
+            Self::UnknownSubject | Self::Origin | Self::Denied(_) => StatusCode::FORBIDDEN,
             Self::SlowResolution => StatusCode::GATEWAY_TIMEOUT,
             Self::Socket(error) if error.kind() == io::ErrorKind::TimedOut => {
                 StatusCode::GATEWAY_TIMEOUT
@@ -78,6 +80,7 @@ impl Refusal {
             Self::Malformed(_) | Self::Target(_) | Self::Scope(_) => ProxyError::HttpRequestError,
             Self::Unauthenticated
             | Self::Unidentified
+            | Self::UnknownSubject
             | Self::Origin
             | Self::Denied(TargetDenied::Port(_)) => ProxyError::HttpRequestDenied,
             Self::Denied(_) => ProxyError::DestinationIpProhibited,

@@ -245,6 +245,11 @@ pub struct TunnelArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["directory", "upstream"])]
     pub tokens: Option<PathBuf>,
 
+    /// Of who has a certificate of --client-ca only those may use the proxy whose subject is in this file, a line for each, as
+    /// 'CN=bob, O=Example'
+    #[arg(long, value_name = "FILE", requires = "client_ca", conflicts_with_all = ["directory", "upstream"])]
+    pub client_subjects: Option<PathBuf>,
+
     /// Proxy for whoever reaches the server: only on closed networks, an open proxy is abused within hours
     #[arg(long, conflicts_with_all = ["tokens", "directory", "upstream"])]
     pub proxy_for_anyone: bool,
@@ -308,6 +313,7 @@ impl TunnelArgs {
         let mut tunnels = Tunnels {
             tokens: self.tokens.clone(),
             certificates: has_client_ca,
+            subjects: self.client_subjects.clone(),
             anyone: self.proxy_for_anyone,
             allow_origins: self.allow_origin.clone(),
             allow: self.allow_target.clone(),

@@ -126,12 +126,12 @@ impl Selection {
             reason,
             hedged,
         };
-        let sent = answered.sent;
+        let times = (answered.sent, answered.waited);
         SelectedResponse {
             answered,
             choice,
             on_end: Box::new(move |snapshot, traffic| {
-                ticket.ended((arm, silent, hedged), sent, snapshot, traffic);
+                ticket.ended((arm, silent, hedged), times, snapshot, traffic);
             }),
         }
     }

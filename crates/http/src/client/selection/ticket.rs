@@ -38,13 +38,14 @@ impl Ticket {
         self.report(&Outcome::new(self.arm.clone(), Err(failure(error))));
     }
 
-    /// The response ended. `arm` answered, and the request was sent on it `sent` after its start; `silent` if nothing had
+    /// The response ended. `arm` answered, and the request was sent on it `sent` after its start, after it had `waited` for a
+    /// connection of the arm; `silent` if nothing had
     /// come on the connection of the arm that was decided on, should that be another one; `hedged` if the request was sent
     /// over a second arm, too.
     pub(super) fn ended(
         mut self,
         (arm, silent, hedged): (Arm, bool, bool),
-        sent: Duration,
+        (sent, waited): (Duration, Duration),
         snapshot: Snapshot,
         traffic: Option<Traffic>,
     ) {
@@ -53,7 +54,7 @@ impl Ticket {
             Some(End::Complete) => Ok(Measured {
                 first_byte: since_sent(snapshot.first_byte),
                 completion: since_sent(snapshot.completion),
-                waited: sent,
+                waited,
                 bytes: snapshot.received,
                 rtt: snapshot.rtt,
                 traffic,

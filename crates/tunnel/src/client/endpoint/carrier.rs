@@ -119,6 +119,16 @@ impl TunnelCarrier {
         Ok(())
     }
 
+    /// Waits until the datagram that was taken has left.
+    fn poll_sending(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut sending = lock(&self.sending);
+        if let Some(sending) = sending.as_mut() {
+            ready!(sending.as_mut().poll(cx));
+        }
+        *sending = None;
+        Poll::Ready(())
+    }
+
     fn send(
         &self,
         cx: &mut Context<'_>,
@@ -159,6 +169,8 @@ impl DatagramCarrier for TunnelCarrier {
     }
 
     fn poll_recv(&self, cx: &mut Context<'_>) -> Poll<io::Result<Carried>> {
+        // The endpoint may have nothing more to send, and what was taken is to leave all the same.
+        let _ = self.poll_sending(cx);
         match ready!(lock(&self.arrivals).poll_recv(cx)) {
             Some(carried) => Poll::Ready(Ok(carried)),
             // The sender is held by this very carrier.
@@ -172,12 +184,7 @@ impl DatagramCarrier for TunnelCarrier {
         destination: SocketAddr,
         payload: &[u8],
     ) -> Poll<io::Result<()>> {
-        let mut sending = lock(&self.sending);
-        if let Some(sending) = sending.as_mut() {
-            ready!(sending.as_mut().poll(cx));
-        }
-        *sending = None;
-        drop(sending);
+        ready!(self.poll_sending(cx));
         let mut table = self.flows.lock();
         let sender = match table.get_mut(&destination) {
             Some(Flow::Open {
@@ -261,10 +268,12 @@ impl Flows {
                 let _ = sender.try_send(payload);
             }
         }
+        // What was sent ahead did not fit then either.
+        let is_small = sender.max_payload() < MIN_QUIC_DATAGRAM;
         let open = Flow::Open {
             sender,
             is_used: true,
-            is_small_since: None,
+            is_small_since: is_small.then(Instant::now),
         };
         table.insert(remote, open);
     }

@@ -21,8 +21,8 @@ pub(super) const MAX_WAITING: usize = 64;
 /// For so long nothing is tried again after a refusal.
 pub(super) const REFUSED_FOR: Duration = Duration::from_secs(1);
 
-/// For so long the connection to the proxy may find out what its path carries. A client repeats its first packet after 1
-/// and 3 s (RFC 9002, section 6.2), so that it is known after 3 s.
+/// For so long the connection to the proxy may find out what its path carries. It is noticed at the next repetition of a
+/// client's first packet, which come 1, 3 and 7 s after it (RFC 9002, section 6.2).
 const SMALL_FOR: Duration = Duration::from_millis(1500);
 
 /// A tunnel without datagrams ends after this time.

@@ -262,11 +262,10 @@ fn resolve(config: &mut Config, directory: &Path) {
         for route in &mut site.get_mut().routes {
             let route = route.get_mut();
             route.directory.iter_mut().for_each(place);
-            let tunnels = route.tunnels.as_mut();
-            tunnels
-                .and_then(|it| it.tokens.as_mut())
-                .into_iter()
-                .for_each(place);
+            if let Some(tunnels) = &mut route.tunnels {
+                let of_users = [&mut tunnels.tokens, &mut tunnels.subjects];
+                of_users.into_iter().flatten().for_each(place);
+            }
             let of_upstream = [
                 &mut route.upstream_ca,
                 &mut route.upstream_cert,

@@ -1,5 +1,6 @@
 //! Routes that proxy UDP, TCP and IP: their part of the configuration, and the tokens of their users.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
@@ -22,8 +23,8 @@ use crate::exit::{Exit, Failure, plain_io_error};
 use crate::files::read_limited;
 use crate::proxies::ForwardingTransform;
 
-/// The largest file of tokens that is read, bytes.
-const MAX_TOKENS: u64 = 16 << 20;
+/// The largest file of tokens or subjects that is read, bytes.
+const MAX_USERS: u64 = 16 << 20;
 
 /// The TUN device of a proxy for IP, unless it has another name.
 const DEVICE: &str = "swiftwater0";
@@ -39,6 +40,9 @@ pub struct Tunnels {
     /// Whether clients with a certificate may use it ([`Tls::client_ca`](super::Tls::client_ca)), with tokens or without.
     /// Default: no.
     pub certificates: bool,
+    /// File of the subjects that are users, a line for each, as `CN=bob, O=Example`. Default: all that have a certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subjects: Option<PathBuf>,
     /// Whether whoever reaches the server may use it. Default: no.
     pub anyone: bool,
     /// Pages of the web that may use it. Default: none.
@@ -86,6 +90,7 @@ impl Default for Tunnels {
         Self {
             tokens: None,
             certificates: false,
+            subjects: None,
             anyone: false,
             allow_origins: Vec::new(),
             ports: vec![PortRange(443..=443)],
@@ -120,6 +125,9 @@ impl Tunnels {
             }
             _ => {}
         }
+        if self.subjects.is_some() && !self.certificates {
+            return Some("subjects need certificates = true".to_owned());
+        }
         if self.ip_pool.is_empty() {
             return self.tun.as_ref().map(|_| "tun needs an ip_pool".to_owned());
         }
@@ -143,16 +151,18 @@ impl Tunnels {
         self.tun.as_deref().unwrap_or(DEVICE)
     }
 
-    /// The configuration of the proxy, with the tokens as they are in the file now; `clients` checks the certificates of
+    /// The configuration of the proxy, with tokens and subjects as they are in the files now; `clients` checks the certificates of
     /// users.
     pub(in crate::commands::serve) fn proxy(
         &self,
         clients: Option<&Arc<ClientAuthorities>>,
     ) -> Result<ProxyConfig, Failure> {
         let tokens = self.tokens.as_deref().map(tokens).transpose()?;
+        let subjects = self.subjects.as_deref().map(subjects).transpose()?;
         let access = match (clients.filter(|_| self.certificates), tokens) {
             (Some(authorities), tokens) => Access::Certificates {
                 authorities: Arc::clone(authorities) as _,
+                subjects: subjects.map(Arc::new),
                 tokens: tokens.unwrap_or_default(),
             },
             (None, Some(tokens)) => Access::Tokens(tokens),
@@ -192,33 +202,60 @@ pub(crate) fn is_interface_name(name: &str) -> bool {
     (1..=15).contains(&name.len()) && name.bytes().all(is_printable) && !matches!(name, "." | "..")
 }
 
-/// The tokens of a file.
-fn tokens(file: &Path) -> Result<Arc<[Token]>, Failure> {
-    let failure = |why: String| {
-        Failure::new(
-            Exit::LocalFile,
-            format_args!("tokens {}: {why}", file.display()),
-        )
-    };
-    let bytes = read_limited(file, MAX_TOKENS).map_err(|error| failure(plain_io_error(&error)))?;
-    let text = String::from_utf8(bytes).map_err(|_| failure("it is not UTF-8".to_owned()))?;
-    let mut tokens = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
+/// A file with a line for each user, which has a name in messages.
+struct UserFile<'a> {
+    kind: &'static str,
+    path: &'a Path,
+}
+
+impl UserFile<'_> {
+    fn failure(&self, why: &dyn fmt::Display) -> Failure {
+        let (kind, path) = (self.kind, self.path.display());
+        Failure::new(Exit::LocalFile, format_args!("{kind} {path}: {why}"))
+    }
+
+    /// What `parse` makes of the lines; those that are empty or begin with `#` are left out.
+    fn read<T>(&self, parse: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, Failure> {
+        let bytes = read_limited(self.path, MAX_USERS);
+        let bytes = bytes.map_err(|error| self.failure(&plain_io_error(&error)))?;
+        let text = String::from_utf8(bytes).map_err(|_| self.failure(&"it is not UTF-8"))?;
+        let lines = text.lines().map(str::trim).enumerate();
+        let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let users = lines.map(|(number, line)| {
+            // The line itself may be a secret.
+            parse(line).map_err(|why| self.failure(&format_args!("line {}: {why}", number + 1)))
+        });
+        let users: Vec<T> = users.collect::<Result<_, _>>()?;
+        if users.is_empty() {
+            return Err(self.failure(&format_args!("it has no {}", self.kind)));
         }
-        // The line itself is a secret.
-        let at = |why: &dyn fmt::Display| failure(format!("line {}: {why}", number + 1));
+        Ok(users)
+    }
+}
+
+/// The tokens of a file.
+fn tokens(path: &Path) -> Result<Arc<[Token]>, Failure> {
+    let file = UserFile {
+        kind: "tokens",
+        path,
+    };
+    let tokens = file.read(|line| {
         let (user, secret) = line
             .split_once(char::is_whitespace)
-            .ok_or_else(|| at(&"NAME TOKEN was expected"))?;
-        tokens.push(Token::new(user, secret.trim_start()).map_err(|error| at(&error))?);
-    }
-    if tokens.is_empty() {
-        return Err(failure("it has no tokens".to_owned()));
-    }
-    Ok(tokens.into())
+            .ok_or("NAME TOKEN was expected")?;
+        Token::new(user, secret.trim_start()).map_err(|error| error.to_string())
+    });
+    Ok(tokens?.into())
+}
+
+/// The subjects of a file.
+fn subjects(path: &Path) -> Result<BTreeSet<String>, Failure> {
+    let file = UserFile {
+        kind: "subjects",
+        path,
+    };
+    let subjects = file.read(|line| Ok(line.to_owned()))?;
+    Ok(subjects.into_iter().collect())
 }
 
 /// A rate, `100mbit`: bits each second.
