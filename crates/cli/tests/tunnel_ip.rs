@@ -341,7 +341,8 @@ fn a_restart_of_the_proxy_ends_no_client() {
         let proxy = network.proxy();
         let mut client = network.client(&["--http-version", version]);
         network.client.run(|| ping(TARGET[0]));
-        assert_eq!(proxy.interrupt(), Some(0));
+        // It does not wait for tunnels for ever.
+        proxy.interrupt();
         // Without the tunnel nothing takes another way.
         let way = network.client.ip(&format!("route get {}", TARGET[0]));
         assert!(way.contains("dev sw0"), "{way}");
