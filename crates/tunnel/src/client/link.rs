@@ -82,17 +82,16 @@ impl LinkSlot {
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("no QUIC connection in {patience:?}"),
         };
-        let error = match over_tcp {
-            Some(error) => error,
-            None => {
-                tracing::debug!(why, "the proxy is tried over TCP");
-                match Link::open_tcp(connector).await {
-                    Ok(link) => {
-                        self.avoids_http3_until = Some(Instant::now() + AVOIDED_FOR);
-                        return Ok(link);
-                    }
-                    Err(error) => error,
+        let error = if let Some(error) = over_tcp {
+            error
+        } else {
+            tracing::debug!(why, "the proxy is tried over TCP");
+            match Link::open_tcp(connector).await {
+                Ok(link) => {
+                    self.avoids_http3_until = Some(Instant::now() + AVOIDED_FOR);
+                    return Ok(link);
                 }
+                Err(error) => error,
             }
         };
         Err(both(&why, &error.to_string()).into())
