@@ -77,11 +77,15 @@ impl Belief {
         } else {
             y
         };
+        share * pull
+    }
+
+    /// Takes in how far an observation deviated from what was expected.
+    pub(super) fn observe_deviation(&mut self, deviation: f64) {
         if self.weight > 1.5 {
             self.squares = 0.97 * self.squares + deviation * deviation;
             self.squares_weight = 0.97 * self.squares_weight + 1.0;
         }
-        share * pull
     }
 
     /// Another arm's level moved, and this one's moves along.

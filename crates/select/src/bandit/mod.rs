@@ -339,7 +339,7 @@ impl Bandit {
         let apart = covariates.minus(belief.means());
         let expected = belief.level() + self.regression.effect(apart);
         let deviation = (y - expected) / belief.variance().sqrt();
-        if known {
+        if known && !seen.is_first {
             self.regression.add(apart, y - belief.level());
         }
         if let Some(rtt) = seen.rtt {
@@ -347,8 +347,13 @@ impl Bandit {
         }
         let settled = self.beliefs[seen.arm].settled();
         let moved = self.beliefs[seen.arm].observe(y, covariates, expected, seen.weight());
+        if !seen.is_first {
+            self.beliefs[seen.arm].observe_deviation(y - expected);
+        }
         if seen.arm != current {
-            self.compare(current, seen.arm, y, covariates, memory);
+            if !seen.is_first {
+                self.compare(current, seen.arm, y, covariates, memory);
+            }
             return false;
         }
         if known {
@@ -358,7 +363,9 @@ impl Bandit {
                 }
             }
         }
-        let changed = known && self.change.observe(now, deviation, parameters.plus_change);
+        // What it waited for is no sign of another network.
+        let changed =
+            known && !seen.is_first && self.change.observe(now, deviation, parameters.plus_change);
         if changed {
             // The mean has not followed yet.
             self.rtt = seen.rtt.or(self.rtt);
