@@ -24,7 +24,7 @@ use crate::files::read_limited;
 use crate::proxies::ForwardingTransform;
 
 /// The largest file of tokens or subjects that is read, bytes.
-const MAX_USERS: u64 = 16 << 20;
+const MAX_USER_FILE: u64 = 16 << 20;
 
 /// The TUN device of a proxy for IP, unless it has another name.
 const DEVICE: &str = "swiftwater0";
@@ -216,7 +216,7 @@ impl UserFile<'_> {
 
     /// What `parse` makes of the lines; those that are empty or begin with `#` are left out.
     fn read<T>(&self, parse: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, Failure> {
-        let bytes = read_limited(self.path, MAX_USERS);
+        let bytes = read_limited(self.path, MAX_USER_FILE);
         let bytes = bytes.map_err(|error| self.failure(&plain_io_error(&error)))?;
         let text = String::from_utf8(bytes).map_err(|_| self.failure(&"it is not UTF-8"))?;
         let lines = text.lines().map(str::trim).enumerate();
