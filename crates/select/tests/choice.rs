@@ -455,6 +455,33 @@ fn select_plus_does_not_judge_an_arm_by_the_first_requests_on_its_connection() {
     assert!(switches_after_a_slow_start(Duration::ZERO) > 0);
 }
 
+/// Whether select+ takes six slow requests on a known network for a change of it. Each waited so long for a connection.
+fn is_a_change_after_slow_requests(waited: Duration) -> bool {
+    let mut world = World::new(selector(Strategy::Plus), Conditions::new(80.0, 50.0), 3);
+    world.browse(2 * MINUTE);
+    let is_change = |world: &mut World| {
+        let events = std::iter::from_fn(|| world.selector.poll_event());
+        // All of them, so that the next look finds new ones only.
+        events.fold(false, |found, event| {
+            found | matches!(event.kind, EventKind::ChangeDetected)
+        })
+    };
+    is_change(&mut world);
+    world.conditions = Conditions::new(400.0, 250.0);
+    world.waited = waited;
+    for _ in 0..6 {
+        world.send(true);
+        world.run_until(world.now + Duration::from_secs(1));
+    }
+    is_change(&mut world)
+}
+
+#[test]
+fn select_plus_does_not_take_first_requests_on_connections_for_a_change() {
+    assert!(!is_a_change_after_slow_requests(Duration::from_millis(100)));
+    assert!(is_a_change_after_slow_requests(Duration::ZERO));
+}
+
 #[test]
 fn select_plus_probes_rarely_where_it_knows_enough() {
     let mut world = World::new(selector(Strategy::Plus), Conditions::new(100.0, 70.0), 3);

@@ -4,8 +4,6 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use swiftwater_units::Instant;
-
 /// Most comparisons that are kept.
 const MOST: usize = 128;
 /// Distance of conditions at which a comparison counts little: a factor 1.3 in time.
@@ -88,17 +86,15 @@ impl Comparisons {
 pub(super) struct ChangeTest {
     up: f64,
     down: f64,
-    last: Option<Instant>,
 }
 
 impl ChangeTest {
     /// True if the deviations add up to a change.
-    pub(super) fn observe(&mut self, now: Instant, deviation: f64, threshold: f64) -> bool {
+    pub(super) fn observe(&mut self, deviation: f64, threshold: f64) -> bool {
         // Single outliers are no change; slow drift neither.
         let step = deviation.clamp(-3.0, 3.0);
         self.up = (self.up + step - 0.75).max(0.0);
         self.down = (self.down - step - 0.75).max(0.0);
-        self.last = Some(now);
         let changed = self.up.max(self.down) > threshold;
         if changed {
             *self = Self::default();

@@ -365,7 +365,7 @@ impl Bandit {
         }
         // What it waited for is no sign of another network.
         let changed =
-            known && !seen.is_first && self.change.observe(now, deviation, parameters.plus_change);
+            known && !seen.is_first && self.change.observe(deviation, parameters.plus_change);
         if changed {
             // The mean has not followed yet.
             self.rtt = seen.rtt.or(self.rtt);

@@ -88,6 +88,8 @@ pub(crate) struct World {
     pub(crate) now: Instant,
     pub(crate) conditions: Conditions,
     pub(crate) network: NetworkId,
+    /// How long each request waits for its connection, as part of its completion time.
+    pub(crate) waited: Duration,
     random: ChaCha8Rng,
     flying: BTreeMap<(Instant, RequestId), Flying>,
     pub(crate) done: Vec<Done>,
@@ -100,6 +102,7 @@ impl World {
             now: Instant::ZERO,
             conditions,
             network: NETWORK,
+            waited: Duration::ZERO,
             random: ChaCha8Rng::seed_from_u64(seed),
             flying: BTreeMap::new(),
             done: Vec::new(),
@@ -114,11 +117,11 @@ impl World {
         Duration::from_secs_f64(millis / 1e3)
     }
 
-    fn measured(completion: Duration) -> Measured {
+    fn measured(&self, completion: Duration) -> Measured {
         Measured {
             first_byte: completion.mul_f64(0.7),
             completion,
-            waited: Duration::ZERO,
+            waited: self.waited,
             bytes: 20_000,
             rtt: Some(completion.mul_f64(0.3)),
             traffic: Some(Traffic {
@@ -145,13 +148,13 @@ impl World {
         let (end, outcome) = match (mean, &decision.hedge) {
             (Some(mean), _) => {
                 let completion = self.millis(mean);
-                let result = Ok(Self::measured(completion));
+                let result = Ok(self.measured(completion));
                 let arm = decision.arm.clone();
                 (self.now + completion, Outcome::new(arm, result))
             }
             (None, Some(hedge)) => {
                 let completion = self.millis(self.conditions.tcp);
-                let result = Ok(Self::measured(completion));
+                let result = Ok(self.measured(completion));
                 let arm = hedge.arm.clone();
                 // Nothing arrives where QUIC is blocked.
                 let wait = hedge.without_packet.min(hedge.without_response);
