@@ -56,6 +56,9 @@ fn each_protocol_brings_the_files_and_says_why() {
             assert!(row["why"].as_str().unwrap().contains(why), "{row}");
             let is_counted = protocol != "h3" && cfg!(target_os = "linux");
             assert_eq!(row["out_of_order"].is_number(), is_counted, "{row}");
+            let is_seen = protocol == "h3" && row["bytes"] == 700_000;
+            assert!(row["missing"].is_number() || !is_seen, "{row}");
+            assert!(row["missing"].is_null() || protocol == "h3", "{row}");
         }
         assert_eq!(
             (&total["files"], &total["bytes"]),
@@ -93,6 +96,7 @@ fn json_has_times_in_order() {
             "further_tries",
             "goodput_bps",
             "led_to",
+            "missing",
             "out_of_order",
             "paths",
             "protocol",

@@ -49,6 +49,8 @@ struct Row<'a> {
     rtt_ms: Option<f64>,
     /// Share of the sent stream bytes that were retransmitted; null over TCP.
     retransmitted: Option<f64>,
+    /// Share of the server's packets that did not come; null over TCP.
+    missing: Option<f64>,
     /// Share of the received segments that came ahead of a gap; null over QUIC.
     out_of_order: Option<f64>,
     /// The paths of the QUIC connection; empty over TCP.
@@ -253,6 +255,7 @@ fn row(outcome: &Outcome) -> Row<'_> {
         },
         rtt_ms: measured.rtt.map(milliseconds),
         retransmitted: measured.retransmitted,
+        missing: measured.missing,
         out_of_order: measured.out_of_order,
         paths: &trace.paths,
         error: result.as_ref().err().map(Failure::message),
