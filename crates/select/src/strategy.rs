@@ -83,6 +83,11 @@ impl Strategy {
         matches!(self, Self::WiseV2 { .. } | Self::Plus)
     }
 
+    /// Whether the application's requests are sent over other arms, too, to find out which is the quickest.
+    pub fn compares(&self) -> bool {
+        matches!(self, Self::WiseV2 { .. } | Self::Plus)
+    }
+
     /// Whether switches are compared afterwards.
     pub(crate) fn rolls_back(&self) -> bool {
         matches!(

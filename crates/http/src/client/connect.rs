@@ -1,6 +1,7 @@
 //! Runs a race of connection attempts (RFC 8305): starts the attempts of the plan, returns the
 //! first connection that is established, and cancels the others. QUIC attempts that TCP overtook
-//! continue for a while, to find out whether QUIC works on this network.
+//! continue for a while, to find out whether QUIC works on this network; TCP attempts that QUIC overtook
+//! continue if the two will be compared.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -16,8 +17,8 @@ use super::race::{AttemptTransport, Candidate, Race};
 use super::tcp::{self, TcpLink, TcpOpened, TcpPlan};
 use crate::web::body::Body;
 
-type QuicTasks = JoinSet<(SocketAddr, Result<QuicOpened, AttemptCause>)>;
-type TcpTasks = JoinSet<(SocketAddr, Result<TcpOpened, AttemptCause>)>;
+/// Attempts in progress.
+type Tasks<T> = JoinSet<(SocketAddr, Result<T, AttemptCause>)>;
 
 /// A race and what its attempts need: endpoint, TLS configuration, addresses.
 pub(super) struct Contest<'a> {
@@ -29,6 +30,8 @@ pub(super) struct Contest<'a> {
     pub(super) early: Option<Request<Body>>,
     /// The pool, which may already hold an open connection over TCP.
     pub(super) pool: &'a Pool,
+    /// TCP attempts that QUIC overtakes continue.
+    pub(super) finishes_tcp: bool,
 }
 
 /// Winner of a race.
@@ -46,15 +49,17 @@ pub(super) struct Outcome {
     /// At least one QUIC attempt failed, and none is left.
     pub(super) quic_failed: bool,
     /// QUIC attempts that TCP overtook.
-    pub(super) unfinished: Option<Unfinished>,
+    pub(super) unfinished_quic: Option<Unfinished<QuicOpened>>,
+    /// TCP attempts that QUIC overtook, if they continue.
+    pub(super) unfinished_tcp: Option<Unfinished<TcpOpened>>,
 }
 
-/// QUIC attempts that continue after the race.
-pub(super) struct Unfinished(QuicTasks);
+/// Attempts that continue after the race.
+pub(super) struct Unfinished<T>(Tasks<T>);
 
-impl Unfinished {
+impl<T: 'static> Unfinished<T> {
     /// Waits for the first connection, if any attempt succeeds.
-    pub(super) async fn finish(mut self) -> Option<QuicOpened> {
+    pub(super) async fn finish(mut self) -> Option<T> {
         while let Some(done) = self.0.join_next().await {
             if let Ok((_, Ok(opened))) = done {
                 return Some(opened);
@@ -67,8 +72,8 @@ impl Unfinished {
 /// The state of a running race.
 #[derive(Default)]
 struct Running {
-    quic: QuicTasks,
-    tcp: TcpTasks,
+    quic: Tasks<QuicOpened>,
+    tcp: Tasks<TcpOpened>,
     errors: Vec<AttemptError>,
 }
 
@@ -153,11 +158,14 @@ impl Contest<'_> {
     fn outcome(&self, won: Won, running: Running) -> Outcome {
         let over_tcp = !matches!(won, Won::Quic(_));
         let failed = |error: &AttemptError| error.transport == AttemptTransport::Quic;
+        let continues = !over_tcp && self.finishes_tcp && !running.tcp.is_empty();
         Outcome {
             won,
             attempts: self.race.started(),
             quic_failed: self.race.quic_is_over() && running.errors.iter().any(failed),
-            unfinished: (over_tcp && self.race.quic_runs()).then_some(Unfinished(running.quic)),
+            unfinished_quic: (over_tcp && self.race.quic_runs())
+                .then_some(Unfinished(running.quic)),
+            unfinished_tcp: continues.then_some(Unfinished(running.tcp)),
         }
     }
 }

@@ -25,6 +25,9 @@ pub enum Policy {
 pub(super) enum Way {
     /// A policy.
     Policy(Policy),
+    /// [`Policy::Race`], for a selection that compares HTTP/3 with TCP in any case: TCP starts 10 ms after QUIC unless QUIC is
+    /// known to work, and what TCP has begun is finished although QUIC was earlier.
+    Compared,
     /// HTTP/3 was selected for this request; TCP is the alternative.
     Http3 {
         /// When TCP may start.
@@ -39,6 +42,7 @@ impl Way {
     pub(super) fn policy(self) -> Policy {
         match self {
             Self::Policy(policy) => policy,
+            Self::Compared => Policy::Race,
             Self::Http3 { .. } => Policy::PreferHttp3,
         }
     }

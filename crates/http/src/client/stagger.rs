@@ -11,6 +11,9 @@ const USUAL: Duration = Duration::from_millis(250);
 /// The recommended minimum (RFC 8305, section 5).
 const SHORT: Duration = Duration::from_millis(100);
 
+/// The least interval that is permitted (RFC 8305, section 5).
+const LEAST: Duration = Duration::from_millis(10);
+
 /// Networks that are remembered; the least recent is forgotten.
 const CAPACITY: usize = 64;
 
@@ -36,6 +39,17 @@ impl Stagger {
             USUAL
         } else {
             SHORT
+        };
+        self.fixed.unwrap_or(usual)
+    }
+
+    /// The interval where connections of both protocols will be used: the usual one if QUIC worked on `network`, so that TCP is
+    /// not tried for nothing on origins that are visited once, and else 10 ms.
+    pub(super) fn of_compared(&self, network: Network) -> Duration {
+        let usual = if self.worked.contains(&network) {
+            USUAL
+        } else {
+            LEAST
         };
         self.fixed.unwrap_or(usual)
     }
@@ -75,6 +89,8 @@ mod tests {
         stagger.quic_ended(network(1), true);
         assert_eq!(stagger.on(network(1)), USUAL);
         assert_eq!(stagger.on(network(2)), SHORT);
+        assert_eq!(stagger.of_compared(network(1)), USUAL);
+        assert_eq!(stagger.of_compared(network(2)), LEAST);
         stagger.quic_ended(network(1), false);
         assert_eq!(stagger.on(network(1)), SHORT);
     }
@@ -85,6 +101,7 @@ mod tests {
         assert_eq!(stagger.on(network(1)), Duration::ZERO);
         stagger.quic_ended(network(1), true);
         assert_eq!(stagger.on(network(1)), Duration::ZERO);
+        assert_eq!(stagger.of_compared(network(1)), Duration::ZERO);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use super::race::Race;
 use super::resolver::{Resolved, Resolver};
 use super::route::Route;
 use super::stagger::Stagger;
-use super::tcp::TcpPlan;
+use super::tcp::{TcpOpened, TcpPlan};
 use super::tcp_share::TcpStatisticsSource;
 use super::timeouts::Timeouts;
 use crate::h3;
@@ -178,7 +178,7 @@ impl State {
     ) -> Decision {
         let origin = situation.origin;
         let policy = match situation.way {
-            Way::Policy(policy) => policy,
+            Way::Policy(_) | Way::Compared => situation.way.policy(),
             Way::Http3 { tcp, .. } => {
                 // Requests that wait for each other's connections must not wait for the same handshake in turn.
                 let is_overtaken = lock(&self.pending).contains(origin);
@@ -227,6 +227,12 @@ impl State {
         lock(&self.stagger).on(network)
     }
 
+    /// The same for a race between connections that will both be used.
+    fn stagger_of_compared(&self) -> Duration {
+        let network = (self.network)();
+        lock(&self.stagger).of_compared(network)
+    }
+
     /// Looks up the host and connects.
     async fn open(
         self: &Arc<Self>,
@@ -244,6 +250,7 @@ impl State {
         let stagger = match situation.way {
             Way::Http3 { stagger, .. } => stagger,
             Way::Policy(_) => self.stagger(),
+            Way::Compared => self.stagger_of_compared(),
         };
         let contest = Contest {
             race: Race::new(&route.quic, &route.tcp, route.mode, stagger, now),
@@ -258,6 +265,7 @@ impl State {
                 .filter(|_| quic.is_some())
                 .map(|request| request(route.alt_used.as_ref())),
             pool: &self.tcp_pool,
+            finishes_tcp: matches!(situation.way, Way::Compared),
         };
         let outcome = contest.run().await?;
         Ok(self.settle(origin, outcome, route, measurements))
@@ -272,7 +280,7 @@ impl State {
         measurements: &Measurements,
     ) -> Selected {
         let Route { why, alt_used, .. } = route;
-        let over_tcp = match (why, &outcome.unfinished) {
+        let over_tcp = match (why, &outcome.unfinished_quic) {
             (_, Some(_)) => Why::QuicSlower,
             // There may also have been no address for QUIC.
             (Why::Hinted(_) | Why::Selected, None) => Why::QuicFailed,
@@ -300,8 +308,11 @@ impl State {
             lock(&self.broken).failed(network, origin, Instant::now());
             lock(&self.stagger).quic_ended(network, false);
         }
-        if let Some(unfinished) = outcome.unfinished {
+        if let Some(unfinished) = outcome.unfinished_quic {
             self.watch(origin, unfinished, alt_used);
+        }
+        if let Some(unfinished) = outcome.unfinished_tcp {
+            self.await_tcp(origin, unfinished);
         }
         Selected {
             link,
@@ -335,7 +346,7 @@ impl State {
     fn watch(
         self: &Arc<Self>,
         origin: &Origin,
-        unfinished: Unfinished,
+        unfinished: Unfinished<QuicOpened>,
         alt_used: Option<HeaderValue>,
     ) {
         lock(&self.pending).insert(origin.clone());
@@ -351,6 +362,19 @@ impl State {
                 lock(&state.stagger).quic_ended(network, false);
             }
             lock(&state.pending).remove(&origin);
+        });
+    }
+
+    /// Waits, independently of any request, for TCP attempts that QUIC overtook, and adds a success to the pool.
+    fn await_tcp(&self, origin: &Origin, unfinished: Unfinished<TcpOpened>) {
+        let (pool, origin) = (Arc::clone(&self.tcp_pool), origin.clone());
+        tokio::spawn(async move {
+            // Another connection may have been opened meanwhile: one is enough.
+            if let Some(opened) = unfinished.finish().await
+                && pool.tcp(&origin).is_none()
+            {
+                pool.add_tcp(&origin, &opened.link);
+            }
         });
     }
 

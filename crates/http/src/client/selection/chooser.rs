@@ -20,6 +20,7 @@ use super::select::Select;
 use super::state_file::StateFile;
 use super::upkeep;
 use crate::client::origin::Origin;
+use crate::client::policy::{Policy, Way};
 use crate::client::quic_failures::Network;
 use crate::client::state::{State, lock};
 
@@ -156,6 +157,15 @@ impl Selection {
         let fixed = matches!(core.selector.config().strategy, Strategy::Fixed(_));
         let known = core.selector.current(place.network, place.origin).is_some();
         !fixed && !known && self.may_use_quic(origin)
+    }
+
+    /// How a connection to a new origin is opened.
+    pub(super) fn way_to_new(&self) -> Way {
+        if lock(&self.core).selector.config().strategy.compares() {
+            Way::Compared
+        } else {
+            Way::Policy(Policy::Race)
+        }
     }
 
     fn may_use_quic(&self, origin: &Origin) -> bool {

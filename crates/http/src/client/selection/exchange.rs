@@ -71,7 +71,7 @@ impl Selection {
         job: &Job<'_>,
         place: Place,
     ) -> Result<SelectedResponse, Error> {
-        let (way, progress) = (Way::Policy(Policy::Race), Progress::default());
+        let (way, progress) = (self.way_to_new(), Progress::default());
         let selected = self.main.connection(job, way, &progress).await?;
         let raced = Raced {
             transport: transport(&selected),
