@@ -1,7 +1,6 @@
 //! Runs a race of connection attempts (RFC 8305): starts the attempts of the plan, returns the
 //! first connection that is established, and cancels the others. QUIC attempts that TCP overtook
-//! continue for a while, to find out whether QUIC works on this network; TCP attempts that QUIC overtook
-//! continue if the two will be compared.
+//! continue for a while, to find out whether QUIC works on this network.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -17,8 +16,8 @@ use super::race::{AttemptTransport, Candidate, Race};
 use super::tcp::{self, TcpLink, TcpOpened, TcpPlan};
 use crate::web::body::Body;
 
-/// Attempts in progress.
-type Tasks<T> = JoinSet<(SocketAddr, Result<T, AttemptCause>)>;
+type QuicTasks = JoinSet<(SocketAddr, Result<QuicOpened, AttemptCause>)>;
+type TcpTasks = JoinSet<(SocketAddr, Result<TcpOpened, AttemptCause>)>;
 
 /// A race and what its attempts need: endpoint, TLS configuration, addresses.
 pub(super) struct Contest<'a> {
@@ -30,8 +29,6 @@ pub(super) struct Contest<'a> {
     pub(super) early: Option<Request<Body>>,
     /// The pool, which may already hold an open connection over TCP.
     pub(super) pool: &'a Pool,
-    /// TCP attempts that QUIC overtakes continue.
-    pub(super) finishes_tcp: bool,
 }
 
 /// Winner of a race.
@@ -49,17 +46,15 @@ pub(super) struct Outcome {
     /// At least one QUIC attempt failed, and none is left.
     pub(super) quic_failed: bool,
     /// QUIC attempts that TCP overtook.
-    pub(super) unfinished_quic: Option<Unfinished<QuicOpened>>,
-    /// TCP attempts that QUIC overtook, if they continue.
-    pub(super) unfinished_tcp: Option<Unfinished<TcpOpened>>,
+    pub(super) unfinished: Option<Unfinished>,
 }
 
-/// Attempts that continue after the race.
-pub(super) struct Unfinished<T>(Tasks<T>);
+/// QUIC attempts that continue after the race.
+pub(super) struct Unfinished(QuicTasks);
 
-impl<T: 'static> Unfinished<T> {
+impl Unfinished {
     /// Waits for the first connection, if any attempt succeeds.
-    pub(super) async fn finish(mut self) -> Option<T> {
+    pub(super) async fn finish(mut self) -> Option<QuicOpened> {
         while let Some(done) = self.0.join_next().await {
             if let Ok((_, Ok(opened))) = done {
                 return Some(opened);
@@ -72,8 +67,8 @@ impl<T: 'static> Unfinished<T> {
 /// The state of a running race.
 #[derive(Default)]
 struct Running {
-    quic: Tasks<QuicOpened>,
-    tcp: Tasks<TcpOpened>,
+    quic: QuicTasks,
+    tcp: TcpTasks,
     errors: Vec<AttemptError>,
 }
 
@@ -158,14 +153,11 @@ impl Contest<'_> {
     fn outcome(&self, won: Won, running: Running) -> Outcome {
         let over_tcp = !matches!(won, Won::Quic(_));
         let failed = |error: &AttemptError| error.transport == AttemptTransport::Quic;
-        let continues = !over_tcp && self.finishes_tcp && !running.tcp.is_empty();
         Outcome {
             won,
             attempts: self.race.started(),
             quic_failed: self.race.quic_is_over() && running.errors.iter().any(failed),
-            unfinished_quic: (over_tcp && self.race.quic_runs())
-                .then_some(Unfinished(running.quic)),
-            unfinished_tcp: continues.then_some(Unfinished(running.tcp)),
+            unfinished: (over_tcp && self.race.quic_runs()).then_some(Unfinished(running.quic)),
         }
     }
 }

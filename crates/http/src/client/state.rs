@@ -24,7 +24,7 @@ use super::race::Race;
 use super::resolver::{Resolved, Resolver};
 use super::route::Route;
 use super::stagger::Stagger;
-use super::tcp::{TcpOpened, TcpPlan};
+use super::tcp::TcpPlan;
 use super::tcp_share::TcpStatisticsSource;
 use super::timeouts::Timeouts;
 use crate::h3;
@@ -265,7 +265,6 @@ impl State {
                 .filter(|_| quic.is_some())
                 .map(|request| request(route.alt_used.as_ref())),
             pool: &self.tcp_pool,
-            finishes_tcp: matches!(situation.way, Way::Compared),
         };
         let outcome = contest.run().await?;
         Ok(self.settle(origin, outcome, route, measurements))
@@ -280,7 +279,7 @@ impl State {
         measurements: &Measurements,
     ) -> Selected {
         let Route { why, alt_used, .. } = route;
-        let over_tcp = match (why, &outcome.unfinished_quic) {
+        let over_tcp = match (why, &outcome.unfinished) {
             (_, Some(_)) => Why::QuicSlower,
             // There may also have been no address for QUIC.
             (Why::Hinted(_) | Why::Selected, None) => Why::QuicFailed,
@@ -308,11 +307,8 @@ impl State {
             lock(&self.broken).failed(network, origin, Instant::now());
             lock(&self.stagger).quic_ended(network, false);
         }
-        if let Some(unfinished) = outcome.unfinished_quic {
+        if let Some(unfinished) = outcome.unfinished {
             self.watch(origin, unfinished, alt_used);
-        }
-        if let Some(unfinished) = outcome.unfinished_tcp {
-            self.await_tcp(origin, unfinished);
         }
         Selected {
             link,
@@ -346,7 +342,7 @@ impl State {
     fn watch(
         self: &Arc<Self>,
         origin: &Origin,
-        unfinished: Unfinished<QuicOpened>,
+        unfinished: Unfinished,
         alt_used: Option<HeaderValue>,
     ) {
         lock(&self.pending).insert(origin.clone());
@@ -362,19 +358,6 @@ impl State {
                 lock(&state.stagger).quic_ended(network, false);
             }
             lock(&state.pending).remove(&origin);
-        });
-    }
-
-    /// Waits, independently of any request, for TCP attempts that QUIC overtook, and adds a success to the pool.
-    fn await_tcp(&self, origin: &Origin, unfinished: Unfinished<TcpOpened>) {
-        let (pool, origin) = (Arc::clone(&self.tcp_pool), origin.clone());
-        tokio::spawn(async move {
-            // Another connection may have been opened meanwhile: one is enough.
-            if let Some(opened) = unfinished.finish().await
-                && pool.tcp(&origin).is_none()
-            {
-                pool.add_tcp(&origin, &opened.link);
-            }
         });
     }
 
