@@ -98,8 +98,8 @@ async fn a_selection_that_compares_waits_for_quic_less_than_a_race() {
             let client = |select| world.client().assume_http3(true).protocol(select).build();
             let (comparing, racing) = (client(comparing).unwrap(), client(Select::race()).unwrap());
             let is_first = tokio::select! {
-                choice = get(&comparing, &world) => choice.arm.name() == "h2",
-                _ = get(&racing, &world) => false,
+                choice = Box::pin(get(&comparing, &world)) => choice.arm.name() == "h2",
+                _ = Box::pin(get(&racing, &world)) => false,
             };
             assert!(is_first);
         }
