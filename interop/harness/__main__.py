@@ -34,7 +34,8 @@ EPILOG = """Cases:
 Environment:
   CARGO_TARGET_DIR  where the foreign stacks are built; by default in the folder of each
   INTEROP_PROFILE   Cargo's profile for those in Rust; by default `smoke`, which builds quickest
-  PICOQUICDEMO, XQUIC_DEMO  the programs of stacks that no registry has
+  PICOQUICDEMO      the program of picoquic, which no registry has
+  XQUIC_DEMO        the folder of the programs of XQUIC, likewise
 
 Without --swiftwater the release build of this tree is used, built if needed. Ports are picked among
 the free ones. Logs of failed cases are kept and their place is printed."""

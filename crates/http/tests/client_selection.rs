@@ -91,23 +91,6 @@ async fn arms_with_controllers_have_connections_of_their_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_selection_that_compares_waits_for_quic_less_than_a_race() {
-    guard(async {
-        for comparing in [Select::wise(), Select::plus()] {
-            let world = World::new(Tcp::Both, Udp::Silent, service_fn(greet)).await;
-            let client = |select| world.client().assume_http3(true).protocol(select).build();
-            let (comparing, racing) = (client(comparing).unwrap(), client(Select::race()).unwrap());
-            let is_first = tokio::select! {
-                choice = Box::pin(get(&comparing, &world)) => choice.arm.name() == "h2",
-                _ = Box::pin(get(&racing, &world)) => false,
-            };
-            assert!(is_first);
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_with_a_policy_of_its_own_is_not_selected() {
     guard(async {
         let world = World::new(Tcp::Both, Udp::Http3, service_fn(greet)).await;

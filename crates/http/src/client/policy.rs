@@ -25,8 +25,8 @@ pub enum Policy {
 pub(super) enum Way {
     /// A policy.
     Policy(Policy),
-    /// [`Policy::Race`], for a selection that compares HTTP/3 with TCP in any case: TCP starts 10 ms after QUIC unless QUIC is
-    /// known to work.
+    /// [`Policy::Race`], for a selection that compares HTTP/3 with TCP later, whichever connects first: TCP starts 10 ms after QUIC
+    /// unless QUIC is known to work.
     Compared,
     /// HTTP/3 was selected for this request; TCP is the alternative.
     Http3 {

@@ -34,6 +34,8 @@ pub(super) struct Candidate {
 pub(super) struct Race {
     waiting: VecDeque<Candidate>,
     stagger: Duration,
+    /// From the first attempt to that of TCP, if it is the second.
+    first_tcp_after: Duration,
     tcp: Tcp,
     next: Instant,
     running_quic: usize,
@@ -72,12 +74,20 @@ impl Race {
         Self {
             waiting,
             stagger,
+            first_tcp_after: stagger,
             tcp: mode,
             next: now,
             running_quic: 0,
             running_tcp: 0,
             started: 0,
         }
+    }
+
+    /// The same race with another interval between the first attempt, if it is of QUIC, and the first of TCP.
+    #[must_use]
+    pub(super) fn first_tcp_after(mut self, interval: Duration) -> Self {
+        self.first_tcp_after = interval;
+        self
     }
 
     /// The attempt that is due at `now`, if any; it is counted as running.
@@ -88,7 +98,15 @@ impl Race {
         let candidate = self.waiting.pop_front()?;
         *self.running(candidate.transport) += 1;
         self.started += 1;
-        self.next = now + self.stagger;
+        let is_tcp = |it: &Candidate| it.transport == AttemptTransport::Tcp;
+        let is_first_tcp =
+            self.started == 1 && !is_tcp(&candidate) && self.waiting.front().is_some_and(is_tcp);
+        self.next = now
+            + if is_first_tcp {
+                self.first_tcp_after
+            } else {
+                self.stagger
+            };
         Some(candidate)
     }
 

@@ -43,8 +43,9 @@ impl Stagger {
         self.fixed.unwrap_or(usual)
     }
 
-    /// The interval where connections of both protocols will be used: the usual one if QUIC worked on `network`, so that TCP is
-    /// not tried for nothing on origins that are visited once, and else 10 ms.
+    /// The interval between the first attempts of QUIC and of TCP for a selection that sends requests over the other protocol
+    /// later, whichever connects first: waiting for QUIC gains little then. The usual one if QUIC worked on `network`,
+    /// and else 10 ms.
     pub(super) fn of_compared(&self, network: Network) -> Duration {
         let usual = if self.worked.contains(&network) {
             USUAL

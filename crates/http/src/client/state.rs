@@ -227,10 +227,15 @@ impl State {
         lock(&self.stagger).on(network)
     }
 
-    /// The same for a race between connections that will both be used.
-    fn stagger_of_compared(&self) -> Duration {
+    /// How long TCP waits for QUIC in the race.
+    fn first_tcp_after(&self, way: Way) -> Duration {
         let network = (self.network)();
-        lock(&self.stagger).of_compared(network)
+        let stagger = lock(&self.stagger);
+        match way {
+            Way::Http3 { stagger, .. } => stagger,
+            Way::Policy(_) => stagger.on(network),
+            Way::Compared => stagger.of_compared(network),
+        }
     }
 
     /// Looks up the host and connects.
@@ -249,11 +254,11 @@ impl State {
         let now = Instant::now();
         let stagger = match situation.way {
             Way::Http3 { stagger, .. } => stagger,
-            Way::Policy(_) => self.stagger(),
-            Way::Compared => self.stagger_of_compared(),
+            Way::Policy(_) | Way::Compared => self.stagger(),
         };
         let contest = Contest {
-            race: Race::new(&route.quic, &route.tcp, route.mode, stagger, now),
+            race: Race::new(&route.quic, &route.tcp, route.mode, stagger, now)
+                .first_tcp_after(self.first_tcp_after(situation.way)),
             quic: quic.map(|side| self.quic_plan(side, origin)),
             tcp: TcpPlan {
                 origin: origin.clone(),

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
+
 /// Most comparisons that are kept.
 const MOST: usize = 128;
 /// Distance of conditions at which a comparison counts little: a factor 1.3 in time.

@@ -88,7 +88,7 @@ pub(crate) struct World {
     pub(crate) now: Instant,
     pub(crate) conditions: Conditions,
     pub(crate) network: NetworkId,
-    /// How long each request waits for its connection, as part of its completion time.
+    /// How long each request waits for its connection, which its completion time does not include.
     pub(crate) waited: Duration,
     random: ChaCha8Rng,
     flying: BTreeMap<(Instant, RequestId), Flying>,

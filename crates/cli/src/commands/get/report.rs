@@ -49,7 +49,7 @@ struct Row<'a> {
     rtt_ms: Option<f64>,
     /// Share of the sent stream bytes that were retransmitted; null over TCP.
     retransmitted: Option<f64>,
-    /// Share of the server's packets that did not come; null over TCP.
+    /// Share of the server's packets that did not come; null over TCP, and if no more than three packets came.
     missing: Option<f64>,
     /// Share of the received segments that came ahead of a gap; null over QUIC.
     out_of_order: Option<f64>,

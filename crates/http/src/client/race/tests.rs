@@ -45,6 +45,30 @@ fn quic_comes_first_and_tcp_a_step_later_address_by_address() {
 }
 
 #[test]
+fn the_first_attempt_of_tcp_alone_may_be_earlier() {
+    let now = Instant::now();
+    let all = [v6(1), v4(1)];
+    let race = Race::new(&all, &all, Tcp::AfterDelay, STEP, now).first_tcp_after(Duration::ZERO);
+    assert_eq!(
+        schedule(race, now),
+        [
+            (0, AttemptTransport::Quic, v6(1)),
+            (0, AttemptTransport::Tcp, v6(1)),
+            (1, AttemptTransport::Quic, v4(1)),
+            (2, AttemptTransport::Tcp, v4(1)),
+        ]
+    );
+    let race = Race::new(&[], &all, Tcp::AfterDelay, STEP, now).first_tcp_after(Duration::ZERO);
+    assert_eq!(
+        schedule(race, now),
+        [
+            (0, AttemptTransport::Tcp, v6(1)),
+            (1, AttemptTransport::Tcp, v4(1)),
+        ]
+    );
+}
+
+#[test]
 fn a_failure_starts_the_next_at_once() {
     let now = Instant::now();
     let mut race = Race::new(&[v4(1)], &[v4(1)], Tcp::AfterDelay, STEP, now);
