@@ -156,8 +156,8 @@ impl Builder {
 
     /// Interval between the starts of connection attempts, so also how long TCP waits for QUIC. Default: 250 ms where
     /// QUIC worked at the latest attempt on the network, and else 100 ms (default and recommended minimum of RFC 8305,
-    /// section 5); with a selection that sends requests over both protocols, 10 ms to a new origin (the least that is
-    /// permitted there) in place of 100.
+    /// section 5); with a selection that sends requests over both protocols, 10 ms from the first attempt of QUIC to that of
+    /// TCP (the least that the RFC permits) in place of 100.
     #[must_use]
     pub fn stagger(mut self, stagger: Duration) -> Self {
         self.stagger = Some(stagger);
