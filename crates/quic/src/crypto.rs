@@ -256,8 +256,8 @@ pub trait Session: Send {
     fn reject_early_data(&mut self) {}
 
     /// The handshake is confirmed and what the session wrote was taken: it may release what is not
-    /// needed any more. It need not return the peer's transport parameters again, and a server's may
-    /// refuse all further handshake bytes.
+    /// needed any more. It need not return the peer's transport parameters again, and may refuse all
+    /// further handshake bytes but a server's tickets, which it need not look into.
     fn settle(&mut self) {}
 }
 

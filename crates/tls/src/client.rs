@@ -252,7 +252,12 @@ impl ClientCrypto for ClientTls {
         let name = ServerName::try_from(server_name.to_owned())
             .map_err(|_| SessionError(format!("{server_name:?} is not a server name")))?;
         let mut config = ClientConfig::clone(&self.config);
-        let tap = Arc::new(SecretTap::new(config.key_log));
+        let mut tap = SecretTap::new(config.key_log);
+        if self.sessions.is_none() {
+            // Such a session does without rustls once it is confirmed.
+            tap = tap.with_exporter();
+        }
+        let tap = Arc::new(tap);
         config.key_log = Arc::clone(&tap) as Arc<dyn KeyLog>;
         let sessions = self.sessions.as_ref().map(|store| {
             let server = server_id(version, server_name);

@@ -43,6 +43,7 @@ mod secret;
 mod secret_tap;
 mod server;
 mod sessions;
+mod skipped_tickets;
 mod tickets;
 mod trusted_leaf;
 mod verifier;

@@ -22,6 +22,7 @@ use crate::error_text::error_text;
 use crate::handshake_output::HandshakeOutput;
 use crate::rustls_keys;
 use crate::secret_tap::{Pair, SecretTap};
+use crate::skipped_tickets::SkippedTickets;
 
 /// The alert `decode_error` (RFC 8446, section 6).
 const DECODE_ERROR: u8 = 50;
@@ -46,7 +47,7 @@ pub struct RustlsSession {
     version: u32,
     /// The key log of the connection, while it exists.
     tap: Option<Arc<SecretTap>>,
-    /// Client state.
+    /// Client state, while TLS is in progress.
     client: Option<Box<ClientPart>>,
 }
 
@@ -65,8 +66,27 @@ struct ClientPart {
     resumed_parameters: Option<Vec<u8>>,
     /// The application protocol of the resumed session.
     resumed_alpn: Option<Vec<u8>>,
+    /// Where the tickets go.
+    tickets: TicketUse,
+}
+
+/// What a client does with the tickets that it receives.
+enum TicketUse {
+    /// They are stored.
+    Stored(Arc<ConnectionSessions>),
+    /// There is no store. rustls reads them until the handshake is confirmed, so that a ticket may be
+    /// incomplete then.
+    Skipped(SkippedTickets),
+}
+
+impl ClientPart {
     /// The session store of the connection.
-    sessions: Option<Arc<ConnectionSessions>>,
+    fn sessions(&self) -> Option<&ConnectionSessions> {
+        match &self.tickets {
+            TicketUse::Stored(sessions) => Some(sessions),
+            TicketUse::Skipped(_) => None,
+        }
+    }
 }
 
 /// Derives the packet keys of successive key phases.
@@ -107,7 +127,10 @@ impl RustlsSession {
             // Before the server's answer, only the parameters of the resumed session are available.
             resumed_parameters: connection.quic_transport_parameters().map(<[u8]>::to_vec),
             resumed_alpn: sessions.as_ref().and_then(|sessions| sessions.taken_alpn()),
-            sessions,
+            tickets: match sessions {
+                Some(sessions) => TicketUse::Stored(sessions),
+                None => TicketUse::Skipped(SkippedTickets::default()),
+            },
         };
         Self::new(connection.into(), version, tap, Some(Box::new(client)))
     }
@@ -143,7 +166,7 @@ impl RustlsSession {
         let Some(client) = &self.client else {
             return Ok(());
         };
-        let Some(sessions) = &client.sessions else {
+        let Some(sessions) = client.sessions() else {
             return Ok(());
         };
         let alpn = self.alpn();
@@ -245,6 +268,22 @@ impl RustlsSession {
         TrafficSecrets::new(self.version, suite, side, take(self.tap.as_ref()?)).ok()
     }
 
+    /// The state that remains if rustls is needed no longer: on a server, and on a client that stores no
+    /// tickets. They may arrive at any time, and storing them needs the whole rustls connection.
+    fn confirmed(&self) -> Option<ConfirmedSession> {
+        let tap = self.tap.as_ref()?;
+        match (self.tls.live()?, &self.client) {
+            (Connection::Server(server), _) => ConfirmedSession::server(server, tap),
+            (Connection::Client(connection), Some(client)) => match &client.tickets {
+                TicketUse::Stored(_) => None,
+                TicketUse::Skipped(tickets) => {
+                    ConfirmedSession::client(connection, &client.asked_name, *tickets, tap)
+                }
+            },
+            (Connection::Client(_), None) => None,
+        }
+    }
+
     fn error(&self, error: &rustls::Error) -> TlsError {
         let alert = self.tls.live().and_then(Connection::alert);
         let code = match (alert, error) {
@@ -279,12 +318,19 @@ impl fmt::Debug for RustlsSession {
 impl Session for RustlsSession {
     fn read_handshake(&mut self, level: EncryptionLevel, data: &[u8]) -> Result<(), TlsError> {
         check_level(self.read_level, level)?;
-        let Some(connection) = self.tls.live_mut() else {
-            return Err(ConfirmedSession::refusal());
+        let connection = match &mut self.tls {
+            Tls::Live(connection) => connection,
+            Tls::Confirmed(confirmed) => return confirmed.read(data),
         };
         connection
             .read_hs(data)
             .map_err(|error| self.error(&error))?;
+        if level == EncryptionLevel::OneRtt
+            && let Some(client) = &mut self.client
+            && let TicketUse::Skipped(tickets) = &mut client.tickets
+        {
+            tickets.read(data)?;
+        }
         let was_handshaking = self.read_level != EncryptionLevel::OneRtt;
         self.collect()?;
         if was_handshaking && self.read_level == EncryptionLevel::OneRtt {
@@ -306,7 +352,7 @@ impl Session for RustlsSession {
                 if let Some(tap) = &self.tap {
                     tap.keep_handshake();
                 }
-                if let Some(sessions) = &client.sessions {
+                if let Some(sessions) = client.sessions() {
                     sessions.set_version(version);
                 }
                 Ok(())
@@ -432,7 +478,7 @@ impl Session for RustlsSession {
 
     fn keep_token(&mut self, token: &[u8]) -> bool {
         let client = self.client.as_ref();
-        let sessions = client.and_then(|client| client.sessions.as_ref());
+        let sessions = client.and_then(|client| client.sessions());
         if let Some(sessions) = sessions {
             sessions.keep_token(token);
         }
@@ -448,15 +494,13 @@ impl Session for RustlsSession {
     }
 
     fn settle(&mut self) {
-        // A client may receive tickets at any time, which need the whole rustls connection.
         if self.handshake_output.is_empty()
-            && let Some(Connection::Server(server)) = self.tls.live()
-            && let Some(tap) = &self.tap
-            && let Some(confirmed) = ConfirmedSession::of(server, tap)
+            && let Some(confirmed) = self.confirmed()
         {
             self.tls = Tls::Confirmed(Box::new(confirmed));
             self.handshake_output = HandshakeOutput::default();
             self.tap = None;
+            self.client = None;
         }
     }
 }

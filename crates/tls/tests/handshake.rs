@@ -6,6 +6,7 @@
 )]
 
 use std::process::Command;
+use std::sync::Arc;
 
 use crate::sessions::{
     CLIENT_PARAMETERS, Peer, SERVER_PARAMETERS, assert_agree, assert_packets_agree,
@@ -13,11 +14,14 @@ use crate::sessions::{
 };
 use proptest::prelude::*;
 use swiftwater_quic::crypto::{ClientCrypto, EncryptionLevel, ServerCrypto};
-use swiftwater_tls::{CipherSuite, ClientTls, DevCertificate, RustlsSession, ServerTls};
+use swiftwater_tls::{
+    CipherSuite, ClientTls, DevCertificate, MemorySessionStore, RustlsSession, ServerTls,
+};
 use swiftwater_wire::{ErrorCode, VERSION_1};
 
 const NO_APPLICATION_PROTOCOL: ErrorCode = ErrorCode::crypto(120);
 const MISSING_EXTENSION: ErrorCode = ErrorCode::crypto(109);
+const DECODE_ERROR: ErrorCode = ErrorCode::crypto(50);
 const UNEXPECTED_MESSAGE: ErrorCode = ErrorCode::crypto(10);
 
 fn certificate() -> DevCertificate {
@@ -78,7 +82,6 @@ fn a_settled_server_answers_what_it_answered_before_and_ignores_further_tls() {
             exported.map(|()| out)
         };
         let before = [1, 32, 500].map(|len| export(&server, b"label", len));
-        client.session.settle();
         server.session.settle();
         assert_eq!(
             before,
@@ -99,6 +102,71 @@ fn a_settled_server_answers_what_it_answered_before_and_ignores_further_tls() {
         assert_eq!(finished.unwrap_err().code, UNEXPECTED_MESSAGE);
         assert_phases_agree(&mut client, &mut server, 3);
     }
+}
+
+#[test]
+fn a_settled_client_without_a_store_answers_what_it_answered_before() {
+    for suite in CipherSuite::ALL {
+        let client = client().with_cipher_suites(&[suite]).unwrap();
+        let (mut client, mut server) = handshake(&client, &server(), "server.example").unwrap();
+        client.session.settle();
+        for len in [1, 32, 500] {
+            let [ours, theirs] = [&client, &server].map(|peer| {
+                let mut out = vec![0; len];
+                let exported = peer.session.export_keying_material(&mut out, b"label", b"");
+                exported.map(|()| out)
+            });
+            assert_eq!(ours.unwrap(), theirs.unwrap());
+        }
+        let session = client.session.as_any().downcast_ref::<RustlsSession>();
+        assert_eq!(session.unwrap().cipher_suite(), Some(suite));
+        let session = &mut client.session;
+        assert_eq!(session.alpn(), Some(b"h3".as_slice()));
+        assert_eq!(session.server_name(), Some("server.example"));
+        let chain = vec![certificate().certificate_der().to_vec()];
+        assert_eq!(session.peer_certificates(), chain);
+        assert!(!session.is_handshaking() && !session.is_resumed());
+        assert!(session.early_data_accepted().is_none() && session.resumed_alpn().is_none());
+        assert!(!session.keep_token(b"token"));
+        assert_phases_agree(&mut client, &mut server, 3);
+    }
+}
+
+/// Wherever the bytes are divided, and wherever between them the session settles.
+#[test]
+fn a_settled_client_without_a_store_skips_tickets() {
+    let (_, tickets) = client_of_tickets(client());
+    for at in 0..=tickets.len() {
+        let (mut client, tickets) = client_of_tickets(client());
+        let read = |client: &mut Peer, data: &[u8]| {
+            (client.session).read_handshake(EncryptionLevel::OneRtt, data)
+        };
+        let at = at.min(tickets.len());
+        read(&mut client, &tickets[..at]).unwrap();
+        client.session.settle();
+        for byte in tickets[at..].chunks(1 + at % 7) {
+            read(&mut client, byte).unwrap();
+        }
+        // Its content is none of a ticket: nobody looks at it.
+        read(&mut client, &[4, 0, 0, 2, 9, 9]).unwrap();
+        read(&mut client, &[4, 0, 0, 0]).unwrap();
+        let (refused, code) = match at % 3 {
+            0 => ([24, 0, 0, 1, 0], UNEXPECTED_MESSAGE),
+            1 => ([13, 0, 0, 1, 0], ErrorCode::PROTOCOL_VIOLATION),
+            _ => ([4, 1, 0, 0, 0], DECODE_ERROR),
+        };
+        assert_eq!(read(&mut client, &refused).unwrap_err().code, code);
+    }
+}
+
+#[test]
+fn a_client_with_a_store_reads_tickets_after_it_settled() {
+    let store = Arc::new(MemorySessionStore::default());
+    let (mut client, tickets) = client_of_tickets(client().sessions(store));
+    client.session.settle();
+    let mut read = |data: &[u8]| (client.session).read_handshake(EncryptionLevel::OneRtt, data);
+    read(&tickets).unwrap();
+    assert_eq!(read(&[4, 0, 0, 2, 9, 9]).unwrap_err().code, DECODE_ERROR);
 }
 
 #[test]
@@ -303,6 +371,15 @@ fn a_client_hello_has_no_legacy_session_id() {
 /// The resumption tickets of other servers are fine, and unused.
 #[test]
 fn tickets_after_the_handshake_are_accepted() {
+    let (mut client, tickets) = client_of_tickets(client());
+    client
+        .session
+        .read_handshake(EncryptionLevel::OneRtt, &tickets)
+        .unwrap();
+}
+
+/// A client after its handshake with a server of rustls, and the two tickets that the server has sent.
+fn client_of_tickets(tls: ClientTls) -> (Peer, Vec<u8>) {
     let dev = certificate();
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let mut config = rustls::ServerConfig::builder_with_provider(provider.into())
@@ -315,7 +392,7 @@ fn tickets_after_the_handshake_are_accepted() {
     config.send_tls13_tickets = 2;
     let version = rustls::quic::Version::V1;
     let mut server = rustls::quic::ServerConnection::new(config.into(), version, vec![]).unwrap();
-    let session = client().start_session(VERSION_1, "server.example", b"");
+    let session = tls.start_session(VERSION_1, "server.example", b"");
     let mut client = Peer::new(session.unwrap());
 
     server.read_hs(&client.said[0]).unwrap();
@@ -335,10 +412,7 @@ fn tickets_after_the_handshake_are_accepted() {
     server.read_hs(&client.said[1]).unwrap();
     assert!(server.write_hs(&mut tickets).is_none());
     assert!(!tickets.is_empty());
-    client
-        .session
-        .read_handshake(EncryptionLevel::OneRtt, &tickets)
-        .unwrap();
+    (client, tickets)
 }
 
 #[test]
