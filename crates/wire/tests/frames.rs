@@ -327,6 +327,22 @@ fn an_empty_payload_has_no_frames() {
 }
 
 #[test]
+fn padding_of_any_length_ends_where_another_frame_begins() {
+    for length in 1..100 {
+        let mut bytes = vec![0; length];
+        let padding = Ok((types::PADDING, Frame::Padding { length }));
+        assert!(FrameIter::new(&bytes).eq([padding.clone()]));
+        bytes.extend([1, 0, 0]);
+        let after = [
+            padding,
+            Ok((types::PING, Frame::Ping)),
+            Ok((types::PADDING, Frame::Padding { length: 2 })),
+        ];
+        assert!(FrameIter::new(&bytes).eq(after));
+    }
+}
+
+#[test]
 fn padding_in_a_row_is_one_frame() {
     assert_eq!(
         decode_all(&[0, 0, 0, 1, 0]),

@@ -142,12 +142,21 @@ fn read_frame<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>, Deco
 }
 
 /// The padding byte that was the frame type, and those directly after it.
+/// Bytes of padding that are compared at once.
+const PADDING_BLOCK: usize = 16;
+
 fn read_padding<'a>(r: &mut Reader<'a>) -> Frame<'a> {
     let rest = r.take_rest();
-    let more = rest
+    // Initial packets have some hundred bytes of padding: whole blocks first.
+    let blocks = rest.chunks_exact(PADDING_BLOCK);
+    let zeros = blocks
+        .take_while(|block| **block == [0; PADDING_BLOCK])
+        .count()
+        * PADDING_BLOCK;
+    let more = rest[zeros..]
         .iter()
         .position(|&byte| byte != 0)
-        .unwrap_or(rest.len());
+        .map_or(rest.len(), |at| zeros + at);
     *r = Reader::new(&rest[more..]);
     Frame::Padding { length: 1 + more }
 }
