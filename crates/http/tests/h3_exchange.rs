@@ -281,6 +281,11 @@ fn messages_are_sent_in_their_order() {
     );
     let end = Err(HeadError::InformationalEnd.into());
     assert_eq!(engine.respond(now, quic, id, &response(103), true), end);
+    assert_eq!(
+        engine.respond_with(now, quic, id, &response(103), &mut data, false),
+        Err(HeadError::InformationalContent.into())
+    );
+    assert_eq!(data, "early");
     assert_eq!(engine.respond(now, quic, id, &response(200), false), Ok(()));
     assert_eq!(
         engine.respond(now, quic, id, &response(200), false),
@@ -317,6 +322,35 @@ fn reserved_values_are_sent_and_ignored() {
         assert!(world.settle(&[id]));
         assert!(world.run(|world| world.server.engine.stats().unknown_streams == 1));
         assert!(world.run(|world| world.client.engine.stats().unknown_streams == 1));
+    }
+}
+
+/// Of any length, and with credit that ends anywhere, so that the transport takes all, some or nothing of it at once.
+#[test]
+fn content_that_is_given_with_the_head_arrives() {
+    for (window, len) in (8..60)
+        .map(|window| (window, 300))
+        .chain([0, 1, 1_023, 1_024, 1_025, 70_000].map(|len| (100_000, len)))
+    {
+        let builder = Pair::builder().both_configs(move |config| {
+            config.stream_receive_window = ByteCount::new(window);
+            config.max_stream_receive_window = ByteCount::new(window);
+        });
+        let mut world = World::new(builder);
+        world.answer(move |server, pair, id| {
+            server.respond_with(pair, id, &response(200), content(1, len));
+        });
+        world.connect();
+        let head = support::head("POST", "/", &[]);
+        let id = world.request_with(&head, content(2, len));
+        assert!(world.settle(&[id]), "window of {window}, {len} bytes");
+        assert!(world.run(|world| world.server.messages[&id].complete));
+        assert_eq!(world.client.messages[&id].body, content(1, len));
+        assert_eq!(world.server.messages[&id].body, content(2, len));
+        for side in [&world.client, &world.server] {
+            assert_eq!(side.engine.stats().content_sent, len as u64);
+            assert_eq!(side.engine.stats().content_received, len as u64);
+        }
     }
 }
 

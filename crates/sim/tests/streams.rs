@@ -332,6 +332,36 @@ fn a_send_window_bounds_what_is_kept() {
     );
 }
 
+/// In pieces of any size, of which the window may take the last in part.
+#[test]
+fn a_vectored_write_is_one_write() {
+    let data = content(1, 30_000);
+    for (sizes, written) in [
+        (vec![0, 3, 0, 1_000], 1_003),
+        (vec![1, 1_023, 5_000, 64_000], 30_000),
+        (vec![29_999, 1, 1], 30_000),
+        (vec![], 0),
+    ] {
+        let mut pair = connected(
+            Pair::builder()
+                .link(link(20, 20))
+                .client_config(|config| config.send_window = ByteCount::new(30_000)),
+        );
+        let id = pair.client().open(Dir::Uni).unwrap();
+        let long = [&data[..], &data[..], &data[..]].concat();
+        let mut rest = &long[..];
+        let pieces: Vec<_> = (sizes.iter())
+            .map(|&size| rest.split_off(..size).unwrap())
+            .collect();
+        let taken = pair.client().send_stream(id).write_vectored(&pieces);
+        assert_eq!(taken, Ok(written), "{sizes:?}");
+        pair.client().send_stream(id).finish().unwrap();
+        let mut hands = Hands::echoing();
+        assert!(hands.run(&mut pair, |hands, _| hands.ends(Side::Server) == 1));
+        assert!(hands.read(Side::Server, id).data == long[..written]);
+    }
+}
+
 #[test]
 fn the_more_urgent_go_first() {
     let mut pair = connected(Pair::builder().link(link(5, 20)));

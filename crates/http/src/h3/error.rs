@@ -59,6 +59,9 @@ pub enum HeadError {
     /// An informational response can't end the stream.
     #[error("a 1xx response can't be the last")]
     InformationalEnd,
+    /// Only final responses have content.
+    #[error("a 1xx response has no content")]
+    InformationalContent,
     /// Larger than the peer accepts (RFC 9114, section 4.2.2).
     #[error("the field section counts {size} bytes and the peer accepts {max}")]
     TooLarge {

@@ -12,6 +12,7 @@ use swiftwater_units::StreamId;
 
 use super::error::SendError;
 use super::frame::{FrameHeader, FrameType};
+use super::headers_frame::HeadersFrame;
 
 /// Most content in one DATA frame, bytes.
 const MAX_CONTENT: usize = 64 * 1024;
@@ -91,19 +92,40 @@ impl Sending {
         self.expect(Stage::Content)
     }
 
-    /// Sends the HEADERS frame of a head, which is final or not.
+    /// Sends a head that is not final.
+    pub(crate) fn informational_head(
+        &mut self,
+        quic: &mut Connection,
+        id: StreamId,
+        head: &HeadersFrame,
+    ) -> Result<(), SendError> {
+        self.expect(Stage::Head)?;
+        self.section(quic, id, head)
+    }
+
+    /// Sends a final head, and what of `content` the transport accepts, as [`Sending::content`] does. Returns how many bytes
+    /// of it were consumed.
     pub(crate) fn head(
         &mut self,
         quic: &mut Connection,
         id: StreamId,
-        section: &[u8],
-        is_final: bool,
-    ) -> Result<(), SendError> {
+        head: &HeadersFrame,
+        content: &mut Bytes,
+    ) -> Result<usize, SendError> {
         self.expect(Stage::Head)?;
-        if is_final {
-            self.stage = Stage::Content;
+        self.stage = Stage::Content;
+        // The transport copies short content anyway, and one write costs less than three.
+        if (1..MIN_CONTENT).contains(&content.len()) && self.flush(quic, id)? {
+            let header = FrameHeader::new(FrameType::Data, content.len() as u64);
+            let pieces = [head.as_bytes(), header.as_bytes(), content];
+            let len = pieces.iter().map(|piece| piece.len()).sum::<usize>();
+            if len <= quic.send_stream(id).room()? {
+                quic.send_stream(id).write_vectored(&pieces)?;
+                return Ok(std::mem::take(content).len());
+            }
         }
-        self.section(quic, id, section)
+        self.section(quic, id, head)?;
+        self.content(quic, id, content)
     }
 
     /// Sends the HEADERS frame of trailers.
@@ -111,23 +133,21 @@ impl Sending {
         &mut self,
         quic: &mut Connection,
         id: StreamId,
-        section: &[u8],
+        trailers: &HeadersFrame,
     ) -> Result<(), SendError> {
         self.expect(Stage::Content)?;
         self.stage = Stage::Trailers;
-        self.section(quic, id, section)
+        self.section(quic, id, trailers)
     }
 
     fn section(
         &mut self,
         quic: &mut Connection,
         id: StreamId,
-        section: &[u8],
+        frame: &HeadersFrame,
     ) -> Result<(), SendError> {
-        let header = FrameHeader::new(FrameType::Headers, section.len() as u64);
         self.flush(quic, id)?;
-        self.write(quic, id, header.as_bytes())?;
-        self.write(quic, id, section)
+        self.write(quic, id, frame.as_bytes())
     }
 
     /// Copies `bytes` to the transport, and what it does not accept to the waiting data.

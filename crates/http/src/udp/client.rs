@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response, request};
 use http_body::Body as _;
 use swiftwater_net::Connection;
-use swiftwater_net::quic::{self, ConnectionError, ConnectionStats};
+use swiftwater_net::quic::{ConnectionError, ConnectionStats};
 use swiftwater_units::StreamId;
 use thiserror::Error;
 
@@ -83,24 +83,16 @@ impl SendRequest {
         mut body: Body,
     ) -> Result<Response<RecvBody>, ClientError> {
         let mut beginning = Beginning::default();
-        let mut end = body.is_end_stream();
-        if !end {
+        let is_empty = body.is_end_stream();
+        if !is_empty {
             beginning = Beginning::of(Pin::new(&mut body)).await;
-            end = beginning.is_sent();
         }
-        let begun = self.begin_with(head, end, |quic, state, id| {
-            if !beginning.data.is_empty() {
-                // A failure is reported again by what follows.
-                let taken = state.engine.write_data(quic, id, &mut beginning.data);
-                if taken.is_ok() && beginning.is_sent() {
-                    let _ = state.engine.finish(quic, id);
-                }
-            }
-        });
+        let end = is_empty || beginning.is_last;
+        let begun = self.begin_with(head, &mut beginning.data, end, |_, _| {});
         let id = begun.await?;
         let exchange = Arc::new(Exchange::new(self.http3.clone(), id));
         let cancelled = Cancelled(Some(Arc::clone(&exchange)));
-        if !end && !beginning.is_sent() {
+        if !is_empty && !beginning.is_sent() {
             let exchange = Arc::clone(&exchange);
             tokio::spawn(async move {
                 let sent = content::send(&exchange, beginning, Pin::new(&mut body), None).await;
@@ -128,19 +120,21 @@ impl SendRequest {
         }
     }
 
-    /// Sends a request's head; `begun` is called before an event of the request can come.
+    /// Sends a request's head, what of `content` the transport accepts, and the end if nothing remains and it is to `end`
+    /// then; `begun` is called before an event of the request can come.
     pub(super) async fn begin_with(
         &self,
         head: &request::Parts,
+        content: &mut Bytes,
         end: bool,
-        mut begun: impl FnMut(&mut quic::Connection, &mut State, StreamId),
+        mut begun: impl FnMut(&mut State, StreamId),
     ) -> Result<StreamId, RequestError> {
         std::future::poll_fn(|cx| {
             self.http3.with(|now, quic, state| {
-                match state.engine.send_request(now, quic, head, end) {
+                match (state.engine).send_request_with(now, quic, head, content, end) {
                     Ok(id) => {
                         state.held.entry(id).or_default();
-                        begun(quic, state, id);
+                        begun(state, id);
                         Poll::Ready(Ok(id))
                     }
                     Err(RequestError::Blocked | RequestError::NotReady) => {

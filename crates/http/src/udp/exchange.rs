@@ -139,16 +139,7 @@ impl Exchange {
         last: bool,
     ) -> Result<(), SendError> {
         self.http3.with(|now, quic, state| {
-            let engine = &mut state.engine;
-            engine.respond(now, quic, self.id, head, last && data.is_empty())?;
-            if data.is_empty() {
-                return Ok(());
-            }
-            engine.write_data(quic, self.id, data)?;
-            if last && data.is_empty() {
-                engine.finish(quic, self.id)?;
-            }
-            Ok(())
+            (state.engine).respond_with(now, quic, self.id, head, data, last)
         })
     }
 

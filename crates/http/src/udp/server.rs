@@ -186,11 +186,12 @@ impl H3Server {
                         client_chain = chain_of_client(http3.quic());
                     }
                     let info = connection_info(http3.quic(), client_chain.clone());
+                    requests.begin_turn();
                     for incoming in arrived.drain(..) {
+                        requests.pause().await;
                         let exchange = Exchange::new(http3.clone(), incoming.id);
                         let (answering, service) = (Arc::clone(&answering), service.clone());
                         requests.begin(answer(answering, exchange, incoming, info.clone(), service));
-                        requests.pause().await;
                     }
                     idle.restart();
                 }

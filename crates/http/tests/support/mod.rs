@@ -409,6 +409,19 @@ impl World {
         id
     }
 
+    /// Sends a request whose content is given with the head.
+    pub fn request_with(&mut self, head: &request::Parts, body: Vec<u8>) -> StreamId {
+        let now = self.pair.now();
+        let quic = self.pair.client();
+        let mut body = Bytes::from(body);
+        let engine = &mut self.client.engine;
+        let id = engine
+            .send_request_with(now, quic, head, &mut body, true)
+            .expect("the request is accepted");
+        self.client.send_rest(&mut self.pair, id, body);
+        id
+    }
+
     /// Runs until all of the client's messages `ids` are over.
     pub fn settle(&mut self, ids: &[StreamId]) -> bool {
         self.run(|world| {
@@ -445,6 +458,30 @@ impl Side3 {
     ) {
         self.head(pair, id, head);
         self.send(pair, id, body, None);
+    }
+
+    /// Sends a response whose content is given with the head.
+    pub fn respond_with(
+        &mut self,
+        pair: &mut Pair,
+        id: StreamId,
+        head: &response::Parts,
+        body: impl Into<Bytes>,
+    ) {
+        let now = pair.now();
+        let quic = pair.connection(self.side).expect("a connection");
+        let mut body = body.into();
+        self.engine
+            .respond_with(now, quic, id, head, &mut body, true)
+            .expect("the response is accepted");
+        self.send_rest(pair, id, body);
+    }
+
+    /// Sends what the transport did not accept with the head.
+    fn send_rest(&mut self, pair: &mut Pair, id: StreamId, body: Bytes) {
+        if !body.is_empty() {
+            self.send(pair, id, body, None);
+        }
     }
 
     /// Sends a response's head.

@@ -46,6 +46,11 @@ impl Connection {
         last
     }
 
+    /// True if [`Connection::poll_event`] has more stream events.
+    pub fn has_stream_events(&self) -> bool {
+        !self.outbox.end_polled && self.streams.has_events()
+    }
+
     /// The next event for [`Endpoint::handle_event`](crate::Endpoint::handle_event), `None` if there
     /// is none.
     pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {

@@ -110,10 +110,27 @@ impl Streams {
     /// Writes as much of `data` as there is room for, and returns how much. Less than all means
     /// that the send window or the stream's credit is used up; `Writable` follows.
     pub(crate) fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        self.write_vectored(id, &[data])
+    }
+
+    /// Like [`Streams::write`] for pieces that follow one another.
+    pub(crate) fn write_vectored(
+        &mut self,
+        id: StreamId,
+        pieces: &[&[u8]],
+    ) -> Result<usize, WriteError> {
         let (key, room) = self.room_to_write(id)?;
-        let n = data.len().min(room);
-        self.with_send(key, |send, pool| send.buffer.write(&data[..n], pool));
-        self.after_write(key, n < data.len());
+        let len = pieces.iter().map(|piece| piece.len()).sum::<usize>();
+        let n = len.min(room);
+        self.with_send(key, |send, pool| {
+            let mut left = n;
+            for piece in pieces {
+                let taken = piece.len().min(left);
+                left -= taken;
+                send.buffer.write_piece(&piece[..taken], left, pool);
+            }
+        });
+        self.after_write(key, n < len);
         Ok(n)
     }
 

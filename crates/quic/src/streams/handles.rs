@@ -48,6 +48,12 @@ impl<'a> SendStream<'a> {
         self.streams.write(self.id, data)
     }
 
+    /// Like [`SendStream::write`] for pieces that follow one another, at the price of one call.
+    pub fn write_vectored(&mut self, pieces: &[&[u8]]) -> Result<usize, WriteError> {
+        self.check()?;
+        self.streams.write_vectored(self.id, pieces)
+    }
+
     /// Like [`SendStream::write`] without a copy: takes bytes off the front of `data`.
     pub fn write_chunk(&mut self, data: &mut Bytes) -> Result<usize, WriteError> {
         self.check()?;

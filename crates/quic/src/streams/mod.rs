@@ -242,6 +242,11 @@ impl Streams {
         }
     }
 
+    /// True if there is an event to poll.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// The next event. Events are edge-triggered: after `Readable`, read until it blocks, after
     /// `Writable` write until it blocks, after `Opened` and `Available` accept and open until
     /// `None`. At most one event of a sort waits for each stream.

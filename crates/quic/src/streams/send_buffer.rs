@@ -153,14 +153,20 @@ impl SendBuffer {
     }
 
     /// Appends a copy of `data`.
-    pub(super) fn write(&mut self, mut data: &[u8], pool: &mut ChunkPool) {
+    pub(super) fn write(&mut self, data: &[u8], pool: &mut ChunkPool) {
+        self.write_piece(data, 0, pool);
+    }
+
+    /// Appends a copy of `data`, which `following` bytes follow at once.
+    pub(super) fn write_piece(&mut self, mut data: &[u8], following: usize, pool: &mut ChunkPool) {
         while !data.is_empty() {
             let chunk = match self.segments.back_mut() {
                 Some((_, Segment::Owned(chunk))) if chunk.len() < chunk.capacity() => chunk,
                 _ => {
                     // Grow with what the stream holds, so that a short stream stays small.
-                    let wanted = data.len().max(self.held() as usize).next_power_of_two();
-                    let chunk = pool.take(wanted.clamp(MIN_CHUNK, MAX_CHUNK));
+                    let wanted = (data.len() + following).max(self.held() as usize);
+                    let size = wanted.clamp(MIN_CHUNK, MAX_CHUNK).next_power_of_two();
+                    let chunk = pool.take(size);
                     self.append(self.end, Segment::Owned(chunk), pool);
                     continue;
                 }

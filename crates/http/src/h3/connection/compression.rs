@@ -10,6 +10,7 @@ use crate::h3::code::Code;
 use crate::h3::config::Config;
 use crate::h3::error::{Fault, HeadError};
 use crate::h3::fields::section_size;
+use crate::h3::headers_frame::HeadersFrame;
 use crate::h3::settings::Settings;
 use crate::qpack::{
     Decoded, Decoder, DecoderConfig, Encoder, EncoderConfig, FieldLine, QpackError,
@@ -59,16 +60,16 @@ impl Compression {
             .map_err(fault)
     }
 
-    /// Encodes the field section of a message on stream `id`.
+    /// Encodes the field section of a message on stream `id`, with the frame around it.
     pub(super) fn encode(
         &mut self,
         id: StreamId,
         fields: &[FieldLine<'_>],
-    ) -> Result<Vec<u8>, HeadError> {
+    ) -> Result<HeadersFrame, HeadError> {
         self.check_size(fields)?;
-        let mut section = Vec::with_capacity(128);
-        self.encoder.encode(id.get(), fields, &mut section);
-        Ok(section)
+        Ok(HeadersFrame::new(|section| {
+            self.encoder.encode(id.get(), fields, section);
+        }))
     }
 
     /// Fails if the section exceeds the peer's limit (RFC 9114, section 4.2.2).

@@ -294,10 +294,10 @@ impl Connection {
         // A peer that does not accept even this response gets none.
         let sent = response_to_fields(&head)
             .and_then(|fields| self.compression.encode(id, &fields))
-            .is_ok_and(|section| {
+            .is_ok_and(|frame| {
                 let sending = &mut request.sending;
-                let result = sending.head(quic, id, &section, true);
-                result.and_then(|()| sending.end(quic, id)).is_ok()
+                let result = sending.head(quic, id, &frame, &mut Bytes::new());
+                result.and_then(|_| sending.end(quic, id)).is_ok()
             });
         if !sent {
             self.abandon(quic, id, Code::EXCESSIVE_LOAD);

@@ -41,6 +41,19 @@ impl Connection {
         head: &request::Parts,
         end: bool,
     ) -> Result<StreamId, RequestError> {
+        self.send_request_with(now, quic, head, &mut Bytes::new(), end)
+    }
+
+    /// As [`Connection::send_request`], with content: consumes what the transport accepts, as [`Connection::write_data`] does,
+    /// and ends the request if nothing remains and it is to `end` then.
+    pub fn send_request_with(
+        &mut self,
+        now: Instant,
+        quic: &mut quic::Connection,
+        head: &request::Parts,
+        content: &mut Bytes,
+        end: bool,
+    ) -> Result<StreamId, RequestError> {
         self.check_request(quic, head)?;
         let fields = request_to_fields(head)?;
         self.compression.check_size(&fields)?;
@@ -48,7 +61,7 @@ impl Connection {
             self.reports.wants_requests = true;
             return Err(RequestError::Blocked);
         };
-        let section = self.compression.encode(id, &fields)?;
+        let frame = self.compression.encode(id, &fields)?;
         let mut request = Request::sent(head.method.clone());
         if is_session(head) {
             request.is_session = true;
@@ -59,8 +72,9 @@ impl Connection {
             .send_stream(id)
             .set_priority(request.priority.for_transport());
         // A stream opened just now is writable; only its connection may be closed.
-        let _ = request.sending.head(quic, id, &section, true);
-        if end {
+        let taken = request.sending.head(quic, id, &frame, content);
+        self.reports.stats.content_sent += taken.unwrap_or(0) as u64;
+        if end && content.is_empty() {
             let _ = request.sending.end(quic, id);
         }
         // Nothing is read before the server answers: this makes the transport report when it does.
@@ -110,17 +124,39 @@ impl Connection {
         head: &response::Parts,
         end: bool,
     ) -> Result<(), SendError> {
+        self.respond_with(now, quic, id, head, &mut Bytes::new(), end)
+    }
+
+    /// As [`Connection::respond`], with content, of which an informational response has none: consumes what the transport
+    /// accepts, as [`Connection::write_data`] does, and ends the response if nothing remains and it is to `end` then.
+    pub fn respond_with(
+        &mut self,
+        now: Instant,
+        quic: &mut quic::Connection,
+        id: StreamId,
+        head: &response::Parts,
+        content: &mut Bytes,
+        end: bool,
+    ) -> Result<(), SendError> {
         let is_final = !head.status.is_informational();
         if !is_final && end {
             return Err(HeadError::InformationalEnd.into());
         }
+        if !is_final && !content.is_empty() {
+            return Err(HeadError::InformationalContent.into());
+        }
         let fields = response_to_fields(head)?;
         let request = self.requests.get_mut(id).ok_or(SendError::Closed)?;
         request.sending.expect_head()?;
-        let section = self.compression.encode(id, &fields)?;
-        request.sending.head(quic, id, &section, is_final)?;
-        self.reports.stats.responses += u64::from(is_final);
-        if end {
+        let frame = self.compression.encode(id, &fields)?;
+        if is_final {
+            let taken = request.sending.head(quic, id, &frame, content)?;
+            self.reports.stats.responses += 1;
+            self.reports.stats.content_sent += taken as u64;
+        } else {
+            request.sending.informational_head(quic, id, &frame)?;
+        }
+        if end && content.is_empty() {
             request.sending.end(quic, id)?;
         }
         self.wrap_up(now, quic);
@@ -163,8 +199,8 @@ impl Connection {
     ) -> Result<(), SendError> {
         let request = self.requests.get_mut(id).ok_or(SendError::Closed)?;
         request.sending.expect_content()?;
-        let section = self.compression.encode(id, &trailers_to_fields(trailers))?;
-        request.sending.trailers(quic, id, &section)?;
+        let frame = self.compression.encode(id, &trailers_to_fields(trailers))?;
+        request.sending.trailers(quic, id, &frame)?;
         self.wrap_up(now, quic);
         Ok(())
     }

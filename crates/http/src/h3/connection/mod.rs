@@ -147,6 +147,10 @@ impl Connection {
             quic::Event::EarlyData(outcome) => self.on_early_data(*outcome),
             quic::Event::Stream(event) if self.reports.fault.is_none() => {
                 self.on_stream_event(now, quic, *event);
+                if quic.has_stream_events() {
+                    // What they lead to is sent together, after the last of them.
+                    return;
+                }
             }
             quic::Event::DatagramReceived if self.reports.fault.is_none() => {
                 self.on_datagrams(now, quic);

@@ -42,8 +42,11 @@ impl SendRequest {
         mut head: http::request::Parts,
     ) -> Result<PendingConnect, RequestError> {
         head.method = Method::CONNECT;
-        let begun = self.begin_with(&head, false, |_, state, id| state.flows.begin(id));
-        let id = begun.await?;
+        let id = self
+            .begin_with(&head, &mut Bytes::new(), false, |state, id| {
+                state.flows.begin(id);
+            })
+            .await?;
         let exchange = Arc::new(Exchange::new(self.http3.clone(), id));
         Ok(PendingConnect {
             cancelled: Cancelled(Some(Arc::clone(&exchange))),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Method, Request, response};
 
 use super::drive::drive;
@@ -37,7 +38,9 @@ impl SendRequest {
         }
         self.settings_came().await?;
         let id = self
-            .begin_with(&head, false, |_, state, id| state.sessions.begin(id))
+            .begin_with(&head, &mut Bytes::new(), false, |state, id| {
+                state.sessions.begin(id);
+            })
             .await?;
         let exchange = Arc::new(Exchange::new(self.http3.clone(), id));
         let cancelled = Cancelled(Some(Arc::clone(&exchange)));
