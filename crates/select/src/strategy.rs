@@ -79,7 +79,7 @@ impl Strategy {
     }
 
     /// Whether requests on QUIC are hedged: strategies that stand for today's clients don't.
-    pub fn hedges(&self) -> bool {
+    pub(crate) fn hedges(&self) -> bool {
         matches!(self, Self::WiseV2 { .. } | Self::Plus)
     }
 

@@ -35,24 +35,20 @@ impl Stagger {
 
     /// The interval on `network`.
     pub(super) fn on(&self, network: Network) -> Duration {
-        let usual = if self.worked.contains(&network) {
-            USUAL
-        } else {
-            SHORT
-        };
-        self.fixed.unwrap_or(usual)
+        self.usual_or(network, SHORT)
     }
 
     /// The interval between the first attempts of QUIC and of TCP for a selection that sends requests over the other protocol
     /// later, whichever connects first: waiting for QUIC gains little then. The usual one if QUIC worked on `network`,
     /// and else 10 ms.
     pub(super) fn of_compared(&self, network: Network) -> Duration {
-        let usual = if self.worked.contains(&network) {
-            USUAL
-        } else {
-            LEAST
-        };
-        self.fixed.unwrap_or(usual)
+        self.usual_or(network, LEAST)
+    }
+
+    /// The interval that was set, the usual one where QUIC worked, and else `otherwise`.
+    fn usual_or(&self, network: Network, otherwise: Duration) -> Duration {
+        let worked = || self.worked.contains(&network);
+        (self.fixed).unwrap_or_else(|| if worked() { USUAL } else { otherwise })
     }
 
     /// QUIC worked on `network`, or did not.
