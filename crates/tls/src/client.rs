@@ -29,7 +29,8 @@ use crate::verifier::NoVerification;
 /// TLS 1.3 for clients.
 ///
 /// The server's certificate is verified unless [`ClientTls::dangerous_without_verification`] is used.
-/// Without [`ClientTls::sessions`] every handshake is a full one, and without [`ClientTls::identity`] servers that ask
+/// Without [`ClientTls::sessions`] every handshake is a full one, tickets are not looked into once the handshake is
+/// confirmed, and a connection takes less memory from then on; without [`ClientTls::identity`] servers that ask
 /// for a certificate get none.
 ///
 /// ```

@@ -1,8 +1,8 @@
 //! One request and its response over one connection, and the classification of failures.
 
-use std::borrow::Cow;
 use std::error::Error as _;
 use std::future::Future;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,23 +120,23 @@ impl Outgoing<'_> {
     pub(super) async fn send(&self, link: Link) -> Result<Answer, Failure> {
         match link {
             Link::Http3(link, early) => self.send_http3(link, early).await,
-            Link::Tcp(link) => self.send_tcp(link).await,
+            // In memory of its own, so that requests over HTTP/3 are smaller.
+            Link::Tcp(link) => Box::pin(self.send_tcp(link)).await,
         }
     }
 
     /// The request in its HTTP/3 form, to be sent as early data.
     pub(super) fn http3_request(&self, alternative: Option<&HeaderValue>) -> Request<Body> {
-        let mut head = self.http3_head(alternative).into_owned();
+        let changed = alternative.map(|used| *self.head_for(used));
+        let mut head = changed.unwrap_or_else(|| self.head.clone());
         head.version = Version::HTTP_3;
         Request::from_parts(head, self.upload.lend_at_once())
     }
 
-    /// The head as it is sent over HTTP/3, which ignores its version.
-    fn http3_head(&self, alternative: Option<&HeaderValue>) -> Cow<'_, request::Parts> {
-        let mut head = Cow::Borrowed(self.head);
-        if let Some(used) = alternative {
-            head.to_mut().headers.insert(ALT_USED, used.clone());
-        }
+    /// The head as it is sent to an alternative service, with this value of Alt-Used.
+    fn head_for(&self, alternative: &HeaderValue) -> Box<request::Parts> {
+        let mut head = Box::new(self.head.clone());
+        head.headers.insert(ALT_USED, alternative.clone());
         head
     }
 
@@ -152,11 +152,13 @@ impl Outgoing<'_> {
             QuicShare::begin(&link.sender)
         };
         let response = if let Some(response) = early {
-            self.patiently(response).await?
+            self.patiently(pin!(response)).await?
         } else {
-            let head = self.http3_head(link.alternative.as_ref());
-            let body = self.upload.lend_at_once();
-            self.patiently(link.sender.send_parts(&head, body)).await?
+            // HTTP/3 ignores the head's version.
+            let changed = link.alternative.as_ref().map(|used| self.head_for(used));
+            let head = changed.as_deref().unwrap_or(self.head);
+            let response = pin!(link.sender.send_parts(head, self.upload.lend_at_once()));
+            self.patiently(response).await?
         };
         let response = response.map_err(|error| Failure::from(Error::from(error)))?;
         Ok(Answer {
@@ -228,7 +230,9 @@ impl Outgoing<'_> {
             .await
             .map_err(|error| never_sent(error.into()))?;
         let request = Request::from_parts(head, self.upload.lend());
-        let response = self.patiently(sender.try_send_request(request)).await?;
+        let response = self
+            .patiently(pin!(sender.try_send_request(request)))
+            .await?;
         Ok((response.map_err(of_try_send)?, sender))
     }
 
@@ -239,17 +243,21 @@ impl Outgoing<'_> {
         let mut head = self.head.clone();
         head.version = Version::HTTP_2;
         head.headers.remove(HOST);
-        self.patiently(sender.ready())
+        self.patiently(pin!(sender.ready()))
             .await?
             .map_err(|error| never_sent(error.into()))?;
         let request = Request::from_parts(head, self.upload.lend());
-        let response = self.patiently(sender.try_send_request(request)).await?;
+        let response = self
+            .patiently(pin!(sender.try_send_request(request)))
+            .await?;
         response.map_err(of_try_send)
     }
 
     /// Runs `work`, unless the server neither takes nor sends anything for too long.
-    async fn patiently<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
-        let mut work = std::pin::pin!(work);
+    async fn patiently<T>(
+        &self,
+        mut work: Pin<&mut impl Future<Output = T>>,
+    ) -> Result<T, Failure> {
         let mut deadline = Instant::now() + self.limit;
         loop {
             tokio::select! {

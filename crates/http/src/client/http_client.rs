@@ -95,20 +95,24 @@ impl HttpClient {
         match selection.filter(|_| policy == Policy::Race) {
             None => {
                 let answered = self.state.answer(&job, Way::Policy(policy)).await?;
-                Ok(self.finish(answered, &measurements, None).await)
+                let mut response = self.response(answered, &measurements, None);
+                response.body_mut().settle().await;
+                Ok(response)
             }
             Some(selection) => {
                 // Two requests at once make it large.
                 let chosen = Box::pin(selection.answer(&job)).await?;
                 let on_end = Some(chosen.on_end);
-                let mut response = self.finish(chosen.answered, &measurements, on_end).await;
+                let mut response = self.response(chosen.answered, &measurements, on_end);
                 response.extensions_mut().insert(chosen.choice);
+                response.body_mut().settle().await;
                 Ok(response)
             }
         }
     }
 
-    async fn finish(
+    /// The response as the application gets it, but for [`ClientBody::settle`].
+    fn response(
         &self,
         answered: Answered,
         measurements: &Measurements,
@@ -126,8 +130,7 @@ impl HttpClient {
         head.extensions.insert(chosen);
         head.extensions.insert(measurements.clone());
         let idle = self.state.timeouts.body;
-        let mut body = ClientBody::new(source, idle, recorder, answer.release);
-        body.settle().await;
+        let body = ClientBody::new(source, idle, recorder, answer.release);
         Response::from_parts(head, body)
     }
 

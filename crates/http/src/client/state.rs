@@ -129,7 +129,19 @@ impl State {
         if let Some(selected) = self.standing(&situation)? {
             return Ok(selected);
         }
+        // In memory of its own: it is large, and most requests find a connection.
+        Box::pin(self.open_in_turn(situation, early, measurements)).await
+    }
+
+    /// Opens a connection, unless one is there once the attempts of others have ended.
+    async fn open_in_turn(
+        self: &Arc<Self>,
+        situation: Situation<'_>,
+        early: Option<impl Fn(Option<&HeaderValue>) -> Request<Body>>,
+        measurements: &Measurements,
+    ) -> Result<Selected, Error> {
         let begun = Instant::now();
+        let Situation { origin, way, .. } = situation;
         let gate = self.gates.of(origin, way.policy());
         let turn = gate.lock().await;
         // The awaited connection may be in the pool now.
