@@ -329,7 +329,7 @@ fn reserved_values_are_sent_and_ignored() {
 #[test]
 fn content_that_is_given_with_the_head_arrives() {
     for (window, len) in (8..60)
-        .map(|window| (window, 300))
+        .flat_map(|window| [(window, 300), (window, 20), (window, 1)])
         .chain([0, 1, 1_023, 1_024, 1_025, 70_000].map(|len| (100_000, len)))
     {
         let builder = Pair::builder().both_configs(move |config| {

@@ -47,7 +47,7 @@ pub struct RustlsSession {
     version: u32,
     /// The key log of the connection, while it exists.
     tap: Option<Arc<SecretTap>>,
-    /// Client state, while TLS is in progress.
+    /// Client state, while rustls's session is kept.
     client: Option<Box<ClientPart>>,
 }
 

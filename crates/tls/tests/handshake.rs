@@ -109,15 +109,24 @@ fn a_settled_client_without_a_store_answers_what_it_answered_before() {
     for suite in CipherSuite::ALL {
         let client = client().with_cipher_suites(&[suite]).unwrap();
         let (mut client, mut server) = handshake(&client, &server(), "server.example").unwrap();
+        let export = |peer: &Peer, len: usize| {
+            let mut out = vec![0; len];
+            let exported = peer.session.export_keying_material(&mut out, b"label", b"");
+            exported.map(|()| out)
+        };
+        let before = [1, 32, 500].map(|len| export(&client, len).unwrap());
         client.session.settle();
-        for len in [1, 32, 500] {
-            let [ours, theirs] = [&client, &server].map(|peer| {
-                let mut out = vec![0; len];
-                let exported = peer.session.export_keying_material(&mut out, b"label", b"");
-                exported.map(|()| out)
-            });
-            assert_eq!(ours.unwrap(), theirs.unwrap());
-        }
+        // A session that still has rustls would refuse such a ticket.
+        let ticket = [4, 0, 0, 2, 9, 9];
+        let read = client
+            .session
+            .read_handshake(EncryptionLevel::OneRtt, &ticket);
+        read.unwrap();
+        assert_eq!(
+            before,
+            [1, 32, 500].map(|len| export(&client, len).unwrap())
+        );
+        assert_eq!(before[2], export(&server, 500).unwrap());
         let session = client.session.as_any().downcast_ref::<RustlsSession>();
         assert_eq!(session.unwrap().cipher_suite(), Some(suite));
         let session = &mut client.session;
@@ -135,9 +144,9 @@ fn a_settled_client_without_a_store_answers_what_it_answered_before() {
 /// Wherever the bytes are divided, and wherever between them the session settles.
 #[test]
 fn a_settled_client_without_a_store_skips_tickets() {
-    let (_, tickets) = client_of_tickets(client());
+    let (_, tickets) = client_of_tickets(&client());
     for at in 0..=tickets.len() {
-        let (mut client, tickets) = client_of_tickets(client());
+        let (mut client, tickets) = client_of_tickets(&client());
         let read = |client: &mut Peer, data: &[u8]| {
             (client.session).read_handshake(EncryptionLevel::OneRtt, data)
         };
@@ -162,7 +171,7 @@ fn a_settled_client_without_a_store_skips_tickets() {
 #[test]
 fn a_client_with_a_store_reads_tickets_after_it_settled() {
     let store = Arc::new(MemorySessionStore::default());
-    let (mut client, tickets) = client_of_tickets(client().sessions(store));
+    let (mut client, tickets) = client_of_tickets(&client().sessions(store));
     client.session.settle();
     let mut read = |data: &[u8]| (client.session).read_handshake(EncryptionLevel::OneRtt, data);
     read(&tickets).unwrap();
@@ -371,7 +380,7 @@ fn a_client_hello_has_no_legacy_session_id() {
 /// The resumption tickets of other servers are fine, and unused.
 #[test]
 fn tickets_after_the_handshake_are_accepted() {
-    let (mut client, tickets) = client_of_tickets(client());
+    let (mut client, tickets) = client_of_tickets(&client());
     client
         .session
         .read_handshake(EncryptionLevel::OneRtt, &tickets)
@@ -379,7 +388,7 @@ fn tickets_after_the_handshake_are_accepted() {
 }
 
 /// A client after its handshake with a server of rustls, and the two tickets that the server has sent.
-fn client_of_tickets(tls: ClientTls) -> (Peer, Vec<u8>) {
+fn client_of_tickets(tls: &ClientTls) -> (Peer, Vec<u8>) {
     let dev = certificate();
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let mut config = rustls::ServerConfig::builder_with_provider(provider.into())

@@ -120,7 +120,8 @@ impl Sending {
             let pieces = [head.as_bytes(), header.as_bytes(), content];
             let len = pieces.iter().map(|piece| piece.len()).sum::<usize>();
             if len <= quic.send_stream(id).room()? {
-                quic.send_stream(id).write_vectored(&pieces)?;
+                let written = quic.send_stream(id).write_vectored(&pieces)?;
+                debug_assert_eq!(written, len);
                 return Ok(std::mem::take(content).len());
             }
         }

@@ -25,7 +25,7 @@ pub(super) struct RequestTasks {
     tasks: JoinSet<()>,
     /// How many of the next requests become tasks at once.
     as_tasks: u8,
-    /// Time that requests have run in this turn.
+    /// Time that requests have run since the last yield.
     spent: Duration,
     /// Memory of the last request that completed at once, for the next one.
     spare: Option<ReusableBoxFuture<'static, ()>>,
@@ -66,16 +66,11 @@ impl RequestTasks {
         }
     }
 
-    /// Other requests came, so that the connection's worker has run since.
-    pub(super) fn begin_turn(&mut self) {
-        self.spent = Duration::ZERO;
-    }
-
     /// Before another request: lets other tasks run, above all the one that sends, if requests have run for long.
     pub(super) async fn pause(&mut self) {
         if self.spent > TURN {
+            self.spent = Duration::ZERO;
             yield_now().await;
-            self.begin_turn();
         }
     }
 

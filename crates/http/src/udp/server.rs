@@ -186,7 +186,6 @@ impl H3Server {
                         client_chain = chain_of_client(http3.quic());
                     }
                     let info = connection_info(http3.quic(), client_chain.clone());
-                    requests.begin_turn();
                     for incoming in arrived.drain(..) {
                         requests.pause().await;
                         let exchange = Exchange::new(http3.clone(), incoming.id);

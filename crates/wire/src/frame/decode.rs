@@ -141,10 +141,10 @@ fn read_frame<'a>(r: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>, Deco
     })
 }
 
-/// The padding byte that was the frame type, and those directly after it.
 /// Bytes of padding that are compared at once.
 const PADDING_BLOCK: usize = 16;
 
+/// The padding byte that was the frame type, and those directly after it.
 fn read_padding<'a>(r: &mut Reader<'a>) -> Frame<'a> {
     let rest = r.take_rest();
     // Initial packets have some hundred bytes of padding: whole blocks first.
