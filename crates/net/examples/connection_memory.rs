@@ -2,12 +2,12 @@
 //! own, lets them rest, and prints the heap of each end by the place in our code that asked for it.
 //!
 //! ```sh
-//! cargo run --release -p swiftwater-net --example connection_memory -- [heap|resident] [connections] [streams] [paths]
+//! cargo run --release -p swiftwater-net --example connection_memory -- [heap|resident] [connections] [streams] [paths] [sessions]
 //! ```
 //!
 //! Every connection has echoed a few bytes; with `streams`, it holds that many open ones that have echoed
 //! 1 kB each. With `paths`, both ends have the multipath extension, and each connection so many paths, all
-//! validated; without, the extension is off. `heap` leaves out what C code allocates (the AEAD keys, some 600 bytes each) and the
+//! validated; without, or with 0, the extension is off. With `sessions` the client stores TLS sessions and resumes them. `heap` leaves out what C code allocates (the AEAD keys, some 600 bytes each) and the
 //! allocator's own share; `resident` shows the difference in resident memory instead, all included.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,9 @@ use swiftwater_net::quic::{
     TransportConfig,
 };
 use swiftwater_net::{Connection, Endpoint, EndpointOptions, PathEvent, RecvStream, SendStream};
-use swiftwater_tls::{ClientTls, DevCertificate, EndpointSecrets, ServerTls, Tickets};
+use swiftwater_tls::{
+    ClientTls, DevCertificate, EndpointSecrets, MemorySessionStore, ServerTls, Tickets,
+};
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
@@ -47,12 +49,19 @@ async fn main() -> Outcome<()> {
             let connections = argument(1).map_or(Ok(500), str::parse)?;
             let streams = argument(2).map_or(Ok(0), str::parse)?;
             let paths = argument(3).map_or(Ok(0), str::parse)?;
-            measure(how != Some("resident"), connections, streams, paths).await
+            let stores = argument(4) == Some("sessions");
+            measure(how != Some("resident"), connections, streams, paths, stores).await
         }
     }
 }
 
-async fn measure(heap: bool, count: usize, streams: usize, paths: u32) -> Outcome<()> {
+async fn measure(
+    heap: bool,
+    count: usize,
+    streams: usize,
+    paths: u32,
+    stores: bool,
+) -> Outcome<()> {
     let folder = std::env::temp_dir().join(format!("connection-memory-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let (mine, theirs) = (folder.join("client.json"), folder.join("server.json"));
@@ -72,7 +81,10 @@ async fn measure(heap: bool, count: usize, streams: usize, paths: u32) -> Outcom
     };
 
     let client = Endpoint::client("127.0.0.1:0".parse()?, secrets(2), [2; 32])?;
-    let tls = ClientTls::with_roots([certificate()?.certificate_der()])?.alpn(["echo"]);
+    let mut tls = ClientTls::with_roots([certificate()?.certificate_der()])?.alpn(["echo"]);
+    if stores {
+        tls = tls.sessions(Arc::new(MemorySessionStore::default()));
+    }
     let config = ClientConfig {
         crypto: Arc::new(tls),
         transport: transport(paths),

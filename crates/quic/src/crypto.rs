@@ -259,6 +259,10 @@ pub trait Session: Send {
     /// needed any more. It need not return the peer's transport parameters again, and may refuse all
     /// further handshake bytes but a server's tickets, which it need not look into.
     fn settle(&mut self) {}
+
+    /// The connection has been idle for a while since the handshake was confirmed: a client's session may release, if
+    /// it has received tickets, what only others would need.
+    fn release_idle_memory(&mut self) {}
 }
 
 /// Key derivation that needs no session; the same for both sides and every session.

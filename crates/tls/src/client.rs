@@ -29,8 +29,8 @@ use crate::verifier::NoVerification;
 /// TLS 1.3 for clients.
 ///
 /// The server's certificate is verified unless [`ClientTls::dangerous_without_verification`] is used.
-/// Without [`ClientTls::sessions`] every handshake is a full one, tickets are not looked into once the handshake is
-/// confirmed, and a connection takes less memory from then on; without [`ClientTls::identity`] servers that ask
+/// Without [`ClientTls::sessions`] every handshake is a full one, and tickets are not looked into once the handshake is
+/// confirmed; without [`ClientTls::identity`] servers that ask
 /// for a certificate get none.
 ///
 /// ```
@@ -129,6 +129,8 @@ impl ClientTls {
 
     /// Resumes sessions with known servers, and keeps new sessions and address validation tokens in
     /// `store`.
+    ///
+    /// An idle connection that has received tickets takes less memory, and stores no others that come later.
     ///
     /// A resumed handshake has no certificates: the server proves that it holds the session. Sessions
     /// of a configuration with another verifier are not used, and none are stored for a server that
@@ -253,12 +255,7 @@ impl ClientCrypto for ClientTls {
         let name = ServerName::try_from(server_name.to_owned())
             .map_err(|_| SessionError(format!("{server_name:?} is not a server name")))?;
         let mut config = ClientConfig::clone(&self.config);
-        let mut tap = SecretTap::new(config.key_log);
-        if self.sessions.is_none() {
-            // Such a session does without rustls once it is confirmed.
-            tap = tap.with_exporter();
-        }
-        let tap = Arc::new(tap);
+        let tap = Arc::new(SecretTap::new(config.key_log));
         config.key_log = Arc::clone(&tap) as Arc<dyn KeyLog>;
         let sessions = self.sessions.as_ref().map(|store| {
             let server = server_id(version, server_name);

@@ -16,15 +16,18 @@ const UNEXPECTED_MESSAGE: u8 = 10;
 /// The values of a completed handshake that applications may query.
 ///
 /// A server receives no further TLS messages then: key updates are part of QUIC (RFC 9001, section
-/// 6), and clients must not send other messages (sections 4.4 and 8.3). A client may receive tickets.
+/// 6), and clients must not send other messages (sections 4.4 and 8.3). A client may receive tickets,
+/// which are not stored any more.
 pub(crate) struct ConfirmedSession {
     pub(crate) suite: CipherSuite,
     pub(crate) is_resumed: bool,
+    /// If early data were offered.
+    pub(crate) early_data_accepted: bool,
     pub(crate) alpn: Option<Box<[u8]>>,
     pub(crate) server_name: Option<Box<str>>,
     /// The peer's chain.
     pub(crate) certificates: Box<[Vec<u8>]>,
-    /// The tickets that a client receives and does not store; `None` on a server.
+    /// The tickets that a client receives; `None` on a server.
     tickets: Option<SkippedTickets>,
     exporter: Exporter,
 }
@@ -32,7 +35,7 @@ pub(crate) struct ConfirmedSession {
 impl ConfirmedSession {
     /// The remaining state of a server's `connection`; `None` if more is needed than can be stored.
     pub(crate) fn server(connection: &ServerConnection, tap: &SecretTap) -> Option<Self> {
-        Self::new(connection, connection.server_name(), tap)
+        Self::new(connection, connection.server_name(), true, tap)
     }
 
     /// The remaining state of a client's `connection` to the server that it calls `server_name`; `None` as
@@ -43,14 +46,20 @@ impl ConfirmedSession {
         tickets: SkippedTickets,
         tap: &SecretTap,
     ) -> Option<Self> {
-        let confirmed = Self::new(connection, Some(server_name), tap)?;
+        let accepted = connection.is_early_data_accepted();
+        let confirmed = Self::new(connection, Some(server_name), accepted, tap)?;
         Some(Self {
             tickets: Some(tickets),
             ..confirmed
         })
     }
 
-    fn new(connection: &CommonState, server_name: Option<&str>, tap: &SecretTap) -> Option<Self> {
+    fn new(
+        connection: &CommonState,
+        server_name: Option<&str>,
+        early_data_accepted: bool,
+        tap: &SecretTap,
+    ) -> Option<Self> {
         if connection.is_handshaking() {
             return None;
         }
@@ -59,6 +68,7 @@ impl ConfirmedSession {
         Some(Self {
             suite,
             is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+            early_data_accepted,
             alpn: connection.alpn_protocol().map(Into::into),
             server_name: server_name.map(Into::into),
             certificates: connection

@@ -47,7 +47,7 @@ pub struct RustlsSession {
     version: u32,
     /// The key log of the connection, while it exists.
     tap: Option<Arc<SecretTap>>,
-    /// Client state, while rustls's session is kept.
+    /// Client state; without a session store, while rustls's session is kept.
     client: Option<Box<ClientPart>>,
 }
 
@@ -66,27 +66,10 @@ struct ClientPart {
     resumed_parameters: Option<Vec<u8>>,
     /// The application protocol of the resumed session.
     resumed_alpn: Option<Vec<u8>>,
-    /// Where the tickets go.
-    tickets: TicketUse,
-}
-
-/// What a client does with the tickets that it receives.
-enum TicketUse {
-    /// They are stored.
-    Stored(Arc<ConnectionSessions>),
-    /// There is no store. rustls reads them until the handshake is confirmed, so that a ticket may be
-    /// incomplete then.
-    Skipped(SkippedTickets),
-}
-
-impl ClientPart {
     /// The session store of the connection.
-    fn sessions(&self) -> Option<&ConnectionSessions> {
-        match &self.tickets {
-            TicketUse::Stored(sessions) => Some(sessions),
-            TicketUse::Skipped(_) => None,
-        }
-    }
+    sessions: Option<Arc<ConnectionSessions>>,
+    /// Where tickets begin and end: one may be incomplete when rustls's session is released.
+    tickets: SkippedTickets,
 }
 
 /// Derives the packet keys of successive key phases.
@@ -101,6 +84,13 @@ impl Tls {
         match self {
             Self::Live(connection) => Some(connection),
             Self::Confirmed(_) => None,
+        }
+    }
+
+    fn confirmed(&self) -> Option<&ConfirmedSession> {
+        match self {
+            Self::Live(_) => None,
+            Self::Confirmed(confirmed) => Some(confirmed),
         }
     }
 
@@ -127,10 +117,8 @@ impl RustlsSession {
             // Before the server's answer, only the parameters of the resumed session are available.
             resumed_parameters: connection.quic_transport_parameters().map(<[u8]>::to_vec),
             resumed_alpn: sessions.as_ref().and_then(|sessions| sessions.taken_alpn()),
-            tickets: match sessions {
-                Some(sessions) => TicketUse::Stored(sessions),
-                None => TicketUse::Skipped(SkippedTickets::default()),
-            },
+            sessions,
+            tickets: SkippedTickets::default(),
         };
         Self::new(connection.into(), version, tap, Some(Box::new(client)))
     }
@@ -166,7 +154,7 @@ impl RustlsSession {
         let Some(client) = &self.client else {
             return Ok(());
         };
-        let Some(sessions) = client.sessions() else {
+        let Some(sessions) = &client.sessions else {
             return Ok(());
         };
         let alpn = self.alpn();
@@ -268,19 +256,28 @@ impl RustlsSession {
         TrafficSecrets::new(self.version, suite, side, take(self.tap.as_ref()?)).ok()
     }
 
-    /// The state that remains if rustls is needed no longer: on a server, and on a client that stores no
-    /// tickets. They may arrive at any time, and storing them needs the whole rustls connection.
+    /// Releases rustls's session, if the handshake is over and all that it wrote was taken.
+    fn release(&mut self) {
+        if self.handshake_output.is_empty()
+            && let Some(confirmed) = self.confirmed()
+        {
+            self.tls = Tls::Confirmed(Box::new(confirmed));
+            self.handshake_output = HandshakeOutput::default();
+            self.tap = None;
+            // With a store, tokens may come at any time.
+            self.client.take_if(|client| client.sessions.is_none());
+        }
+    }
+
+    /// The state that remains without rustls's session.
     fn confirmed(&self) -> Option<ConfirmedSession> {
         let tap = self.tap.as_ref()?;
-        match (self.tls.live()?, &self.client) {
-            (Connection::Server(server), _) => ConfirmedSession::server(server, tap),
-            (Connection::Client(connection), Some(client)) => match &client.tickets {
-                TicketUse::Stored(_) => None,
-                TicketUse::Skipped(tickets) => {
-                    ConfirmedSession::client(connection, &client.asked_name, *tickets, tap)
-                }
-            },
-            (Connection::Client(_), None) => None,
+        match self.tls.live()? {
+            Connection::Server(server) => ConfirmedSession::server(server, tap),
+            Connection::Client(connection) => {
+                let client = self.client.as_ref()?;
+                ConfirmedSession::client(connection, &client.asked_name, client.tickets, tap)
+            }
         }
     }
 
@@ -327,9 +324,8 @@ impl Session for RustlsSession {
             .map_err(|error| self.error(&error))?;
         if level == EncryptionLevel::OneRtt
             && let Some(client) = &mut self.client
-            && let TicketUse::Skipped(tickets) = &mut client.tickets
         {
-            tickets.read(data)?;
+            client.tickets.read(data)?;
         }
         let was_handshaking = self.read_level != EncryptionLevel::OneRtt;
         self.collect()?;
@@ -352,7 +348,7 @@ impl Session for RustlsSession {
                 if let Some(tap) = &self.tap {
                     tap.keep_handshake();
                 }
-                if let Some(sessions) = client.sessions() {
+                if let Some(sessions) = &client.sessions {
                     sessions.set_version(version);
                 }
                 Ok(())
@@ -457,7 +453,8 @@ impl Session for RustlsSession {
             Some(Connection::Client(client)) => {
                 (!client.is_handshaking()).then(|| client.is_early_data_accepted())
             }
-            Some(Connection::Server(_)) | None => Some(true),
+            Some(Connection::Server(_)) => Some(true),
+            None => Some(self.tls.confirmed()?.early_data_accepted),
         }
     }
 
@@ -478,7 +475,7 @@ impl Session for RustlsSession {
 
     fn keep_token(&mut self, token: &[u8]) -> bool {
         let client = self.client.as_ref();
-        let sessions = client.and_then(|client| client.sessions());
+        let sessions = client.and_then(|client| client.sessions.as_ref());
         if let Some(sessions) = sessions {
             sessions.keep_token(token);
         }
@@ -494,13 +491,19 @@ impl Session for RustlsSession {
     }
 
     fn settle(&mut self) {
-        if self.handshake_output.is_empty()
-            && let Some(confirmed) = self.confirmed()
+        // Tickets may come at any time, and storing one needs rustls's session.
+        let client = self.client.as_ref();
+        if client.is_none_or(|client| client.sessions.is_none()) {
+            self.release();
+        }
+    }
+
+    fn release_idle_memory(&mut self) {
+        // Servers send their tickets when the handshake ends. Those of one that sends others much later are not missed.
+        if let Some(Connection::Client(client)) = self.tls.live()
+            && client.tls13_tickets_received() > 0
         {
-            self.tls = Tls::Confirmed(Box::new(confirmed));
-            self.handshake_output = HandshakeOutput::default();
-            self.tap = None;
-            self.client = None;
+            self.release();
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Pair {
 struct Kept {
     handshake: Option<Pair>,
     application: Pair,
-    exporter: Option<Secret>,
+    exporter: Secret,
 }
 
 impl Kept {
@@ -34,7 +34,7 @@ impl Kept {
             "SERVER_HANDSHAKE_TRAFFIC_SECRET" => self.handshake.as_mut().map(|of| &mut of.server),
             "CLIENT_TRAFFIC_SECRET_0" => Some(&mut self.application.client),
             "SERVER_TRAFFIC_SECRET_0" => Some(&mut self.application.server),
-            "EXPORTER_SECRET" => self.exporter.as_mut(),
+            "EXPORTER_SECRET" => Some(&mut self.exporter),
             _ => None,
         }
     }
@@ -48,18 +48,12 @@ pub(crate) struct SecretTap {
 }
 
 impl SecretTap {
-    /// Captures the first secrets of the 1-RTT encryption level.
+    /// Captures the first secrets of the 1-RTT encryption level, and the exporter's.
     pub(crate) fn new(log: Arc<dyn KeyLog>) -> Self {
         Self {
             log,
             kept: Mutex::default(),
         }
-    }
-
-    /// Captures the exporter's secret, too.
-    pub(crate) fn with_exporter(self) -> Self {
-        self.with(|kept| kept.exporter = Some(Secret::default()));
-        self
     }
 
     /// Captures the secrets of the Handshake encryption level, too, from now on.
@@ -79,7 +73,7 @@ impl SecretTap {
 
     /// Takes the exporter's secret.
     pub(crate) fn take_exporter(&self) -> Secret {
-        self.with(|kept| kept.exporter.take().unwrap_or_default())
+        self.with(|kept| std::mem::take(&mut kept.exporter))
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {

@@ -257,7 +257,7 @@ impl ServerCrypto for ServerTls {
     ) -> Result<Box<dyn Session>, SessionError> {
         check_version(version)?;
         let mut config = ServerConfig::clone(&self.config_for(version, parameters));
-        let tap = Arc::new(SecretTap::new(config.key_log).with_exporter());
+        let tap = Arc::new(SecretTap::new(config.key_log));
         config.key_log = Arc::clone(&tap) as Arc<dyn KeyLog>;
         let connection = ServerConnection::new(
             Arc::new(config),

@@ -1,4 +1,4 @@
-//! The messages that a client without a session store may get after the handshake.
+//! The messages that a client may get after the handshake, without rustls's session.
 
 use swiftwater_quic::crypto::TlsError;
 use swiftwater_wire::ErrorCode;

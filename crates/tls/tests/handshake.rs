@@ -5,6 +5,7 @@
     reason = "a helper that fails is a test that fails"
 )]
 
+use std::iter;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use crate::sessions::{
 use proptest::prelude::*;
 use swiftwater_quic::crypto::{ClientCrypto, EncryptionLevel, ServerCrypto};
 use swiftwater_tls::{
-    CipherSuite, ClientTls, DevCertificate, MemorySessionStore, RustlsSession, ServerTls,
+    CipherSuite, ClientTls, DevCertificate, MemorySessionStore, RustlsSession, ServerId, ServerTls,
+    SessionStore,
 };
 use swiftwater_wire::{ErrorCode, VERSION_1};
 
@@ -169,13 +171,64 @@ fn a_settled_client_without_a_store_skips_tickets() {
 }
 
 #[test]
-fn a_client_with_a_store_reads_tickets_after_it_settled() {
+fn a_client_with_a_store_reads_tickets_after_it_settled_and_when_idle_if_there_were_none() {
     let store = Arc::new(MemorySessionStore::default());
-    let (mut client, tickets) = client_of_tickets(&client().sessions(store));
+    let (mut client, tickets) = client_of_tickets(&client().sessions(store.clone()));
     client.session.settle();
+    client.session.release_idle_memory();
     let mut read = |data: &[u8]| (client.session).read_handshake(EncryptionLevel::OneRtt, data);
     read(&tickets).unwrap();
     assert_eq!(read(&[4, 0, 0, 2, 9, 9]).unwrap_err().code, DECODE_ERROR);
+    assert_eq!(stored(&store), 2);
+}
+
+/// Wherever in the bytes after the first ticket the connection is idle.
+#[test]
+fn an_idle_client_with_a_store_skips_tickets_after_the_first() {
+    let (_, tickets) = client_of_tickets(&client());
+    let first = 4 + u32::from_be_bytes([0, tickets[1], tickets[2], tickets[3]]) as usize;
+    for after_first in 0..=tickets.len() - first {
+        let store = Arc::new(MemorySessionStore::default());
+        let (mut client, tickets) = client_of_tickets(&client().sessions(store.clone()));
+        client.session.settle();
+        let (before, after) = tickets.split_at((first + after_first).min(tickets.len()));
+        (client.session)
+            .read_handshake(EncryptionLevel::OneRtt, before)
+            .unwrap();
+        let exported = |peer: &Peer| {
+            let mut out = [0; 32];
+            let exported = peer.session.export_keying_material(&mut out, b"label", b"");
+            exported.map(|()| out).unwrap()
+        };
+        let material = exported(&client);
+        client.session.release_idle_memory();
+        assert_eq!(exported(&client), material);
+        let session = &mut client.session;
+        assert_eq!(session.server_name(), Some("server.example"));
+        assert!(session.early_data_accepted().is_none());
+        let mut read = |data: &[u8]| session.read_handshake(EncryptionLevel::OneRtt, data);
+        read(after).unwrap();
+        // Its content is none of a ticket: nobody looks at it.
+        read(&[4, 0, 0, 2, 9, 9]).unwrap();
+        let error = read(&[24, 0, 0, 1, 0]).unwrap_err();
+        assert_eq!(error.code, UNEXPECTED_MESSAGE);
+        assert_eq!(stored(&store), if after.is_empty() { 2 } else { 1 });
+        assert!(session.keep_token(b"token"));
+        let server = server_id();
+        assert_eq!(store.take_token(&server), Some(b"token".to_vec()));
+    }
+}
+
+fn server_id() -> ServerId {
+    ServerId {
+        name: "server.example".to_owned(),
+        version: VERSION_1,
+    }
+}
+
+/// Takes all sessions out of `store`; returns how many.
+fn stored(store: &MemorySessionStore) -> usize {
+    iter::from_fn(|| store.take_session(&server_id())).count()
 }
 
 #[test]

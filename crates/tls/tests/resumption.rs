@@ -151,6 +151,11 @@ fn servers_that_lowered_a_limit_take_no_early_data() {
                 client.session.peer_transport_parameters().unwrap(),
                 parameters(Side::Server, now)
             );
+            let is_resumed = client.session.is_resumed();
+            client.session.settle();
+            client.session.release_idle_memory();
+            assert_eq!(client.session.early_data_accepted(), Some(accepted));
+            assert_eq!(client.session.is_resumed(), is_resumed);
         }
     }
 }

@@ -97,9 +97,11 @@ impl IdleMemory for Handshake {
         } = self;
         if *confirmed {
             *peer_parameters = None;
-            let session = session.as_deref();
-            if session.is_some_and(Session::can_remake_keys) {
-                protection.release_idle_memory();
+            if let Some(session) = session {
+                session.release_idle_memory();
+                if session.can_remake_keys() {
+                    protection.release_idle_memory();
+                }
             }
         }
         for stream in streams.iter_mut().flatten() {
