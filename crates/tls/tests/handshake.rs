@@ -158,7 +158,7 @@ fn a_settled_client_without_a_store_skips_tickets() {
         for byte in tickets[at..].chunks(1 + at % 7) {
             read(&mut client, byte).unwrap();
         }
-        // Its content is none of a ticket: nobody looks at it.
+        // Its content is none of a ticket: it is not looked at.
         read(&mut client, &[4, 0, 0, 2, 9, 9]).unwrap();
         read(&mut client, &[4, 0, 0, 0]).unwrap();
         let (refused, code) = match at % 3 {
@@ -208,7 +208,7 @@ fn an_idle_client_with_a_store_skips_tickets_after_the_first() {
         assert!(session.early_data_accepted().is_none());
         let mut read = |data: &[u8]| session.read_handshake(EncryptionLevel::OneRtt, data);
         read(after).unwrap();
-        // Its content is none of a ticket: nobody looks at it.
+        // Its content is none of a ticket: it is not looked at.
         read(&[4, 0, 0, 2, 9, 9]).unwrap();
         let error = read(&[24, 0, 0, 1, 0]).unwrap_err();
         assert_eq!(error.code, UNEXPECTED_MESSAGE);
