@@ -42,6 +42,7 @@ pub mod table;
 pub mod tls_alert;
 pub mod transport;
 pub mod url;
+mod web_content;
 
 pub use crate::commands::get::args as get_args;
 

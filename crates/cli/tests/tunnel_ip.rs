@@ -64,6 +64,7 @@ impl Network {
         target.ip("address add 198.51.100.2/24 dev t0");
         target.ip("address add fd00:51::2/64 dev t0 nodad");
         target.ip("route add 198.18.5.0/24 via 198.51.100.1");
+        target.ip("route add 198.18.6.0/24 via 198.51.100.1");
         target.ip("route add fd00:77::/64 via fd00:51::1");
         for setting in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
             proxy.run(|| fs::write(format!("/proc/sys/net/{setting}"), "1").unwrap());
@@ -79,10 +80,25 @@ impl Network {
     }
 
     fn proxy(&self) -> Running {
+        self.proxy_with_pool("198.18.5.0/24")
+    }
+
+    /// How the client's kernel routes to `target`, or why not.
+    fn way(&self, target: &str) -> String {
+        let words = ["route", "get", target];
+        let done = self
+            .client
+            .run(|| Command::new("ip").args(words).output().unwrap());
+        let [way, error] = [done.stdout, done.stderr].map(|text| String::from_utf8(text).unwrap());
+        way + &error
+    }
+
+    /// A proxy with other addresses of IPv4 for its clients.
+    fn proxy_with_pool(&self, pool: &str) -> Running {
         let mut command = swiftwater();
         command.args(["tunnel", "serve", "--json", "--grace", "500ms"]);
         command.args(["--listen", &format!("{PROXY}:4443")]);
-        command.args(["--ip-pool", "198.18.5.0/24", "--ip-pool", "fd00:77::/64"]);
+        command.args(["--ip-pool", pool, "--ip-pool", "fd00:77::/64"]);
         command.args(["--tun", "pool0"]);
         for allowed in ["198.51.100.0/24", "fd00:51::/64", "10.78.0.0/16"] {
             command.args(["--allow-target", allowed]);
@@ -351,6 +367,47 @@ fn a_restart_of_the_proxy_ends_no_client() {
         let again = client.next();
         assert_eq!(again["event"], "listening");
         assert_eq!(again["http"], version);
+        client.ended();
+        assert_eq!(proxy.interrupt(), Some(0));
+        assert_eq!(network.client.state(), before);
+    }
+}
+
+#[test]
+fn nothing_leaves_outside_while_a_new_tunnel_begins() {
+    let Some(network) = Network::build() else {
+        return;
+    };
+    let before = network.client.state();
+    for version in ["h3", "h2"] {
+        let proxy = network.proxy();
+        let mut client = network.client(&["--http-version", version]);
+        network.client.run(|| ping(TARGET[0]));
+        // There is no other way to addresses of IPv6, and this one comes later.
+        while !network.way(TARGET[1]).contains("dev sw0") {
+            thread::sleep(Duration::from_millis(10));
+        }
+        proxy.interrupt();
+        // The addresses are other ones then.
+        let proxy = network.proxy_with_pool("198.18.6.0/24");
+        let listening = thread::spawn(move || (client.next(), client));
+        while !listening.is_finished() {
+            for target in TARGET {
+                let way = network.way(target);
+                assert!(way.contains("dev sw0"), "{way}");
+            }
+        }
+        let (again, client) = listening.join().unwrap();
+        assert_eq!(again["event"], "listening");
+        let addresses = again["addresses"].to_string();
+        assert!(addresses.contains("198.18.6."), "{addresses}");
+        for _ in 0..20 {
+            for target in TARGET {
+                let way = network.way(target);
+                assert!(way.contains("dev sw0"), "{way}");
+            }
+        }
+        network.client.run(|| ping(TARGET[0]));
         client.ended();
         assert_eq!(proxy.interrupt(), Some(0));
         assert_eq!(network.client.state(), before);

@@ -442,13 +442,13 @@ async fn a_client_that_registers_too_much_or_nonsense_loses_its_tunnel() {
             raw.say(&CidCapsule::RegisterClientCid(Bytes::from(vec![number; 8])))
                 .await;
         }
-        for _ in 0..8 {
-            assert!(matches!(
-                raw.hear().await,
-                Some(CidCapsule::AckClientCid { .. })
-            ));
+        // The stream is reset (section 5.7), so that answers may be lost.
+        let mut answers = 0;
+        while let Some(answer) = raw.hear().await {
+            assert!(matches!(answer, CidCapsule::AckClientCid { .. }));
+            answers += 1;
         }
-        assert_eq!(raw.hear().await, None);
+        assert!(answers <= 8, "{answers}");
         let mut raw = Raw::open(&stage, &to).await;
         raw.hear().await.unwrap();
         let mut malformed = Vec::new();

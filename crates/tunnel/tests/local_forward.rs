@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use swiftwater_net::Endpoint;
@@ -10,6 +10,7 @@ use swiftwater_net::quic::{ClientConfig, TransportConfig};
 use swiftwater_tunnel::client::{ListenerLimits, LocalForward, LocalTcpForward};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::sleep;
 
 use crate::stage::{
     self, NAME, Stage, content, echo, endpoint_config, guard, origin, target, tcp_echo,
@@ -45,6 +46,31 @@ async fn quic_connections_pass() {
         // Each client has a tunnel of its own.
         assert_eq!(forward.stats().opened, 2);
         assert_eq!(stage.proxy.stats().opened, 2);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_target_is_not_asked_for_with_each_datagram() {
+    guard(async {
+        let stage = Stage::new();
+        let local = LOOPBACK.parse().unwrap();
+        let forbidden = "10.0.0.1:443".parse().unwrap();
+        let forward = LocalForward::bind(local, stage.client(), forbidden, IDLE);
+        let forward = Arc::new(forward.await.unwrap());
+        let running = Arc::clone(&forward);
+        let address = forward.local_addr().unwrap();
+        tokio::spawn(async move { running.run().await });
+        let peer = UdpSocket::bind(LOOPBACK).await.unwrap();
+        let start = Instant::now();
+        for _ in 0..60 {
+            peer.send_to(b"anyone?", address).await.unwrap();
+            sleep(Duration::from_millis(5)).await;
+        }
+        let most = 1 + start.elapsed().as_secs();
+        let stats = forward.stats();
+        assert!((1..=most).contains(&stats.failed), "{stats:?}");
+        assert!(stats.dropped > 0, "{stats:?}");
     })
     .await;
 }

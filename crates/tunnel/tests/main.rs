@@ -34,5 +34,6 @@ mod socks_messages;
 mod target_policy;
 mod targets;
 mod tcp;
+mod usage;
 mod user_certificates;
 mod versions;

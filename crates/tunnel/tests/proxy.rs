@@ -1,21 +1,26 @@
 //! Tunnels through a proxy on loopback, over HTTP/3: forwarding, refusals, limits and ends.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Empty, Full};
-use swiftwater_http::h3::ConnectProtocol;
-use swiftwater_http::h3::capsule::Capsule;
-use swiftwater_tunnel::CONNECT_UDP;
-use swiftwater_tunnel::client::{TunnelClient, TunnelError};
+use swiftwater_http::h3::capsule::{Capsule, CapsuleReader};
+use swiftwater_http::h3::{self, ConnectProtocol};
+use swiftwater_http::udp::SendRequest;
+use swiftwater_http::udp::connect::PendingConnect;
+use swiftwater_tunnel::client::{Connect, Connecting, TunnelClient, TunnelError};
 use swiftwater_tunnel::context;
 use swiftwater_tunnel::policy::{Ports, ReflectionLimit, TargetPolicy};
 use swiftwater_tunnel::proxy::{Access, Limits, ProxyConfig, Token, TunnelProxy};
-use swiftwater_tunnel::target::Target;
+use swiftwater_tunnel::target::{Target, Template};
+use swiftwater_tunnel::{CONNECT_UDP, MAX_UDP_PAYLOAD};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
+use tokio::task::JoinSet;
 
 use crate::stage::{NAME, Names, SECRET, Stage, config, echo, guard, refused, target, token};
 
@@ -327,19 +332,23 @@ async fn tunnels_are_limited_by_user_and_in_total() {
     .await;
 }
 
+/// Asks for a tunnel to a port of this machine.
+async fn connect_udp(connection: &SendRequest, target: &Target) -> PendingConnect {
+    let path = format!("/.well-known/masque/udp/127.0.0.1/{}/", target.port());
+    let request = Request::get(format!("https://{NAME}{path}"))
+        .header("proxy-authorization", token().credentials().unwrap())
+        .body(())
+        .unwrap();
+    let protocol = ConnectProtocol::new(CONNECT_UDP).unwrap();
+    connection.connect(protocol, request).await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn datagrams_may_come_in_capsules_beside_others() {
     guard(async {
         let stage = Stage::new();
         let connection = stage.connect().await;
-        let target = echo().await;
-        let path = format!("/.well-known/masque/udp/127.0.0.1/{}/", target.port());
-        let request = Request::get(format!("https://{NAME}{path}"))
-            .header("proxy-authorization", token().credentials().unwrap())
-            .body(())
-            .unwrap();
-        let protocol = ConnectProtocol::new(CONNECT_UDP).unwrap();
-        let pending = connection.connect(protocol, request).await.unwrap();
+        let pending = connect_udp(&connection, &echo().await).await;
         let datagrams = pending.datagrams().clone();
         let mut content = pending.response().await.unwrap().into_body();
         let udp = |text: &[u8]| context::encode(context::ContextId::UDP, text);
@@ -372,7 +381,91 @@ async fn datagrams_may_come_in_capsules_beside_others() {
         content.send.write(vec![0, 9, 0].into()).await.unwrap();
         content.send.finish().unwrap();
         stage.until(|stats| stats.closed == 1).await;
-        assert_eq!(content.receive.read().await.unwrap(), None);
+        // No orderly end (RFC 9297, section 3.3).
+        assert!(content.receive.read().await.is_err());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payload_that_udp_can_not_have_aborts_the_tunnel() {
+    guard(async {
+        let stage = Stage::new();
+        let connection = stage.connect().await;
+        for (len, is_fine) in [(MAX_UDP_PAYLOAD, true), (MAX_UDP_PAYLOAD + 1, false)] {
+            let pending = connect_udp(&connection, &echo().await).await;
+            let mut content = pending.response().await.unwrap().into_body();
+            let mut capsule = Vec::new();
+            let payload = context::encode(context::ContextId::UDP, &vec![0; len]);
+            Capsule::datagram(payload.into()).encode(&mut capsule);
+            content.send.write(capsule.into()).await.unwrap();
+            content.send.finish().unwrap();
+            assert_eq!(content.receive.read().await.is_ok(), is_fine, "{len}");
+        }
+    })
+    .await;
+}
+
+/// A client without datagrams below HTTP (RFC 9297, section 3.5).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_without_datagrams_gets_capsules() {
+    guard(async {
+        let stage = Stage::new();
+        let to = stage.server_end.local_addr();
+        let connecting = stage.client_end.connect(&stage.client_config, to, NAME);
+        let without = h3::Config {
+            datagrams: false,
+            ..h3::Config::default()
+        };
+        let connection = SendRequest::new(connecting.unwrap().await.unwrap(), without);
+        let pending = connect_udp(&connection, &echo().await).await;
+        let mut content = pending.response().await.unwrap().into_body();
+        let mut capsules = CapsuleReader::new(2000);
+        for payload in [b"first", b"other"] {
+            let datagram = context::encode(context::ContextId::UDP, payload);
+            let mut capsule = Vec::new();
+            Capsule::datagram(datagram.clone().into()).encode(&mut capsule);
+            content.send.write(capsule.into()).await.unwrap();
+            let received = loop {
+                let mut piece = content.receive.read().await.unwrap().unwrap();
+                if let Some(capsule) = capsules.next(&mut piece) {
+                    break capsule;
+                }
+            };
+            assert_eq!(received, Capsule::datagram(datagram.into()));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_a_connection_attempt_shares_its_failure() {
+    struct Unreachable(Arc<AtomicUsize>);
+    impl Connect for Unreachable {
+        fn connect(&self) -> Connecting<'_> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                Err("nobody answers".into())
+            })
+        }
+    }
+    guard(async {
+        let attempts = Arc::new(AtomicUsize::new(0));
+        let connector = Unreachable(Arc::clone(&attempts));
+        let client = TunnelClient::new(Template::new(NAME).unwrap(), None, connector);
+        let mut waiting = JoinSet::new();
+        for _ in 0..20 {
+            let client = client.clone();
+            waiting.spawn(async move { client.connected().await.unwrap_err().to_string() });
+        }
+        while let Some(error) = waiting.join_next().await {
+            assert!(error.unwrap().contains("nobody answers"));
+        }
+        assert_eq!(attempts.load(Ordering::Relaxed), 1);
+        // Who comes later tries again.
+        client.connected().await.unwrap_err();
+        assert_eq!(attempts.load(Ordering::Relaxed), 2);
     })
     .await;
 }

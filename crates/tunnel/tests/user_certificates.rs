@@ -143,6 +143,23 @@ async fn a_list_of_subjects_excludes_others_with_a_certificate() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_value_of_a_subject_reads_as_a_further_attribute() {
+    guard(async {
+        let authority = Authority::new();
+        let authorities = Arc::new(authority.accepted());
+        let proxy = proxy_for(&authorities, Some(&["CN=bob, O=Example", "CN=a\\, b\\=c"]));
+        let target = echo().await;
+        let identity = authority.issue(Some("bob, O=Example"));
+        let pretender = stage(&proxy, &authorities, Some(identity));
+        let (status, _) = refusal(&pretender.client_with(None)).await;
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        let known = stage(&proxy, &authorities, Some(authority.issue(Some("a, b=c"))));
+        known.client_with(None).open(&target).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_with_one_subject_are_one_user() {
     guard(async {
         let authority = Authority::new();

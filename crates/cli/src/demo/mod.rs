@@ -14,6 +14,7 @@
 
 mod file_transfers;
 pub mod files;
+mod http3_connections;
 pub mod live;
 pub mod multipath;
 pub mod page_file;

@@ -1,6 +1,8 @@
 //! Proxies one behind the other: the connection to each but the first goes through a tunnel of the one before it, so that
 //! each knows its neighbours only.
 
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::Version;
@@ -40,6 +42,8 @@ struct Proxy {
     port: u16,
     quic: Client,
     tunnels: TunnelClient,
+    /// Where it is, once that is fixed.
+    addresses: Arc<OnceLock<Vec<SocketAddr>>>,
 }
 
 impl ProxyChain {
@@ -91,6 +95,12 @@ impl ProxyChain {
         (&nearest.host, nearest.port)
     }
 
+    /// Connects to the nearest proxy at these addresses only, and looks its name up no more. The first call counts.
+    pub(crate) fn fix_addresses(&self, addresses: Vec<SocketAddr>) {
+        let nearest = self.before.first().unwrap_or(&self.last);
+        let _ = nearest.addresses.set(addresses);
+    }
+
     /// The number of proxies.
     pub(crate) fn len(&self) -> usize {
         self.before.len() + 1
@@ -134,11 +144,13 @@ impl Proxy {
         };
         let connector = ProxyConnector::new(hop, way, &settings)?;
         let (quic, token) = (connector.quic.clone(), hop.token.as_ref());
+        let addresses = Arc::clone(&connector.addresses);
         Ok(Self {
             name: target.to_string(),
             host,
             port,
             quic,
+            addresses,
             tunnels: match hop.extension {
                 Extension::None => TunnelClient::new(template, token, connector),
                 Extension::Repair => TunnelClient::with_repair(template, token, connector),

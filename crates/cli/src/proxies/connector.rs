@@ -1,7 +1,8 @@
 //! Connections to a proxy: over UDP and TCP, over several paths, or through the proxy before it.
 
 use std::fmt::Display;
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -77,6 +78,8 @@ pub(super) struct ProxyConnector {
     versions: HttpVersions,
     time_limit: Duration,
     has_identity: bool,
+    /// The addresses to connect to, once they are fixed; until then the name is looked up each time.
+    pub(super) addresses: Arc<OnceLock<Vec<SocketAddr>>>,
     /// Keeps several paths to the proxy, if they were asked for.
     paths: Option<PathManagers>,
     through: Option<Through>,
@@ -179,6 +182,7 @@ impl ProxyConnector {
             versions,
             time_limit,
             has_identity: hop.identity.is_some(),
+            addresses: Arc::default(),
             through,
         })
     }
@@ -187,7 +191,13 @@ impl ProxyConnector {
         if let Some(through) = &self.through {
             return through.connect(&self.quic, &self.target, &self.host).await;
         }
-        let connected = connect(&self.quic, &self.host, self.target.port()).await;
+        let connected = match self.addresses.get() {
+            Some(addresses) => {
+                let connected = self.quic.connect_any(addresses.clone(), &self.host).await;
+                connected.map_err(|error| client_failure(&error, &self.target.to_string()))
+            }
+            None => connect(&self.quic, &self.host, self.target.port()).await,
+        };
         let connection = connected.map_err(|failure| failure.to_string())?;
         if let Some(paths) = &self.paths {
             paths.attend(&connection, []);
@@ -197,7 +207,10 @@ impl ProxyConnector {
 
     async fn connect_by_tcp(&self) -> Result<TcpConnection, BoxError> {
         let Some(through) = &self.through else {
-            return TcpConnection::over_tls(&self.host, self.target.port(), &self.tls).await;
+            return match self.addresses.get() {
+                Some(known) => TcpConnection::over_tls_to(&**known, &self.host, &self.tls).await,
+                None => TcpConnection::over_tls(&self.host, self.target.port(), &self.tls).await,
+            };
         };
         let opened = through.tunnels.open_tcp(&self.target).await;
         let tunnel = opened.map_err(|error| through.failure(error))?;

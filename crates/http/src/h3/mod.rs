@@ -18,7 +18,6 @@ mod event;
 mod fields;
 pub mod frame;
 mod grease;
-mod headers_frame;
 mod limits;
 mod priority;
 mod receiving;

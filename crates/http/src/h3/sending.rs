@@ -12,7 +12,6 @@ use swiftwater_units::StreamId;
 
 use super::error::SendError;
 use super::frame::{FrameHeader, FrameType};
-use super::headers_frame::HeadersFrame;
 
 /// Most content in one DATA frame, bytes.
 const MAX_CONTENT: usize = 64 * 1024;
@@ -92,82 +91,82 @@ impl Sending {
         self.expect(Stage::Content)
     }
 
-    /// Sends a head that is not final.
+    /// Sends a head that is not final, of which `section` are the encoded fields.
     pub(crate) fn informational_head(
         &mut self,
         quic: &mut Connection,
         id: StreamId,
-        head: &HeadersFrame,
+        section: &[u8],
     ) -> Result<(), SendError> {
         self.expect(Stage::Head)?;
-        self.section(quic, id, head)
+        self.headers(quic, id, section)
     }
 
-    /// Sends a final head, and what of `content` the transport accepts, as [`Sending::content`] does. Returns how many bytes
-    /// of it were consumed.
+    /// Sends a final head, of which `section` are the encoded fields, and what of `content` the transport accepts, as
+    /// [`Sending::content`] does. Returns how many bytes of it were consumed.
     pub(crate) fn head(
         &mut self,
         quic: &mut Connection,
         id: StreamId,
-        head: &HeadersFrame,
+        section: &[u8],
         content: &mut Bytes,
     ) -> Result<usize, SendError> {
         self.expect(Stage::Head)?;
         self.stage = Stage::Content;
         // The transport copies short content anyway, and one write costs less than three.
         if (1..MIN_CONTENT).contains(&content.len()) && self.flush(quic, id)? {
-            let header = FrameHeader::new(FrameType::Data, content.len() as u64);
-            let pieces = [head.as_bytes(), header.as_bytes(), content];
-            let len = pieces.iter().map(|piece| piece.len()).sum::<usize>();
-            if len <= quic.send_stream(id).room()? {
-                let written = quic.send_stream(id).write_vectored(&pieces)?;
-                debug_assert_eq!(written, len);
-                return Ok(std::mem::take(content).len());
-            }
+            let headers = FrameHeader::new(FrameType::Headers, section.len() as u64);
+            let data = FrameHeader::new(FrameType::Data, content.len() as u64);
+            let frames = [headers.as_bytes(), section, data.as_bytes(), content];
+            self.write(quic, id, &frames)?;
+            return Ok(std::mem::take(content).len());
         }
-        self.section(quic, id, head)?;
+        self.headers(quic, id, section)?;
         self.content(quic, id, content)
     }
 
-    /// Sends the HEADERS frame of trailers.
+    /// Sends trailers, of which `section` are the encoded fields.
     pub(crate) fn trailers(
         &mut self,
         quic: &mut Connection,
         id: StreamId,
-        trailers: &HeadersFrame,
+        section: &[u8],
     ) -> Result<(), SendError> {
         self.expect(Stage::Content)?;
         self.stage = Stage::Trailers;
-        self.section(quic, id, trailers)
+        self.headers(quic, id, section)
     }
 
-    fn section(
+    /// Sends a HEADERS frame.
+    fn headers(
         &mut self,
         quic: &mut Connection,
         id: StreamId,
-        frame: &HeadersFrame,
+        section: &[u8],
     ) -> Result<(), SendError> {
         self.flush(quic, id)?;
-        self.write(quic, id, frame.as_bytes())
+        let header = FrameHeader::new(FrameType::Headers, section.len() as u64);
+        self.write(quic, id, &[header.as_bytes(), section])
     }
 
-    /// Copies `bytes` to the transport, and what it does not accept to the waiting data.
+    /// Copies `pieces` to the transport, and what it does not accept to the waiting data.
     fn write(
         &mut self,
         quic: &mut Connection,
         id: StreamId,
-        bytes: &[u8],
+        pieces: &[&[u8]],
     ) -> Result<(), SendError> {
-        let mut rest = bytes;
-        while self.waiting.is_empty() && !rest.is_empty() {
-            let taken = quic.send_stream(id).write(rest)?;
-            if taken == 0 {
-                break;
+        let mut accepted = if self.waiting.is_empty() {
+            quic.send_stream(id).write_vectored(pieces)?
+        } else {
+            0
+        };
+        for piece in pieces {
+            let rest = &piece[accepted.min(piece.len())..];
+            accepted -= piece.len() - rest.len();
+            if !rest.is_empty() {
+                self.waiting.push_back(Bytes::copy_from_slice(rest));
             }
-            rest = &rest[taken..];
-        }
-        if !rest.is_empty() {
-            self.waiting.push_back(Bytes::copy_from_slice(rest));
         }
         Ok(())
     }
@@ -196,7 +195,10 @@ impl Sending {
                 self.write_blocked = true;
                 return Ok(taken);
             }
-            self.write(quic, id, &header[accepted..])?;
+            if accepted < header.len() {
+                let rest = Bytes::copy_from_slice(&header[accepted..]);
+                self.waiting.push_back(rest);
+            }
             let mut piece = data.split_to(len);
             taken += len;
             if self.waiting.is_empty() {

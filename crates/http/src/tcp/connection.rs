@@ -11,6 +11,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
+use socket2::{SockRef, TcpKeepalive};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -39,6 +40,12 @@ const MIN_HEADER_BUFFER: usize = 8192;
 /// How long a new connection may take for its first request once the server drains: a client that has connected just
 /// before gets an answer.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
+
+/// After a minute without anything the system asks whether the client is still there, and gives up after its number of
+/// further attempts (on Linux nine), 15 s each.
+const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
+    .with_time(Duration::from_secs(60))
+    .with_interval(Duration::from_secs(15));
 
 /// Time between two looks for that request.
 const LOOK: Duration = Duration::from_millis(10);
@@ -104,6 +111,8 @@ where
     S: WebService + Sync,
 {
     stream.set_nodelay(true)?;
+    // What a client that has vanished leaves open, such as a tunnel, ends some time. Not needed for it to work.
+    let _ = SockRef::from(&stream).set_tcp_keepalive(&KEEPALIVE);
     let meter: Arc<Meter> = Arc::default();
     let mut record = Record {
         begin: Instant::now(),

@@ -12,7 +12,7 @@ use swiftwater_http::h3::capsule::Capsule;
 use swiftwater_http::web::upgrade::ChunkReader;
 use tokio::io::{AsyncWrite, AsyncWriteExt, ReadHalf};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::error::TunnelError;
@@ -30,8 +30,12 @@ const MAX_QUEUE_DELAY: Duration = Duration::from_millis(300);
 /// How long the connection may take none of a datagram before it is given up.
 const STALLED: Duration = Duration::from_secs(10);
 
-/// The capsules of the proxy.
-pub(super) type CapsuleReceiver = ChunkReader<ReadHalf<UpgradedStream>>;
+/// The capsules of the proxy, until the stream ends or fails in either direction.
+pub(super) struct CapsuleReceiver {
+    chunks: ChunkReader<ReadHalf<UpgradedStream>>,
+    /// Why nothing more can be sent; `None` once it is known that this is no failure.
+    failed: Option<oneshot::Receiver<io::Error>>,
+}
 
 /// A capsule that waits, and its part of the queue.
 #[derive(Debug)]
@@ -58,6 +62,27 @@ pub(super) fn queue() -> (CapsuleSender, CapsuleQueue) {
     let (queue, waiting) = mpsc::unbounded_channel();
     let room = Arc::new(Semaphore::new(WAITING));
     (CapsuleSender { queue, room }, CapsuleQueue(waiting))
+}
+
+impl CapsuleReceiver {
+    /// The next bytes; `None` at the end. Dropping the future loses nothing.
+    pub(super) async fn chunk(&mut self) -> io::Result<Option<Bytes>> {
+        let Some(failed) = &mut self.failed else {
+            return self.chunks.chunk().await;
+        };
+        tokio::select! {
+            biased;
+            chunk = self.chunks.chunk() => chunk,
+            failure = failed => {
+                if let Ok(error) = failure {
+                    return Err(error);
+                }
+                // All senders are gone.
+                self.failed = None;
+                self.chunks.chunk().await
+            }
+        }
+    }
 }
 
 impl CapsuleSender {
@@ -92,12 +117,18 @@ impl CapsuleQueue {
     /// Begins to send on `stream`, until all senders are dropped or it fails; returns the capsules of the proxy.
     pub(super) fn begin(self, stream: UpgradedStream) -> CapsuleReceiver {
         let (reader, writer) = tokio::io::split(stream);
+        let (failure, failed) = oneshot::channel();
         tokio::spawn(async move {
             if let Err(error) = self.send_all(writer).await {
                 tracing::debug!(%error, "no more datagrams to the proxy");
+                // Nobody may read any more.
+                let _ = failure.send(error);
             }
         });
-        ChunkReader::new(reader)
+        CapsuleReceiver {
+            chunks: ChunkReader::new(reader),
+            failed: Some(failed),
+        }
     }
 
     async fn send_all(mut self, mut writer: impl AsyncWrite + Unpin) -> io::Result<()> {

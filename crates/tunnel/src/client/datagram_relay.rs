@@ -64,6 +64,10 @@ fn add(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
+/// The proxy refused a tunnel, or can't be reached.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NoTunnel;
+
 /// The tunnel of one peer. `wrap` makes the datagrams for the peer of the payloads of the target.
 pub(super) struct DatagramRelay<W> {
     pub(super) peer: SocketAddr,
@@ -77,12 +81,14 @@ pub(super) struct DatagramRelay<W> {
 }
 
 impl<W: Fn(Bytes) -> Bytes + Send + Sync> DatagramRelay<W> {
-    /// Opens the tunnel and forwards until it ends, is idle for too long, or no more payloads can come.
-    pub(super) async fn run(mut self) {
-        if let Err(error) = self.forward().await {
+    /// Opens the tunnel and forwards until it ends, is idle for too long, or no more payloads can come. Fails if there is
+    /// no tunnel.
+    pub(super) async fn run(mut self) -> Result<(), NoTunnel> {
+        self.forward().await.map_err(|error| {
             add(&self.counters.failed);
             tracing::warn!(target = %self.target, %error, "no tunnel");
-        }
+            NoTunnel
+        })
     }
 
     async fn forward(&mut self) -> Result<(), OpenError> {

@@ -41,17 +41,43 @@ pub(super) struct LinkSlot {
     link: Option<Link>,
     /// Until then HTTP/3 is not tried, because it failed where TCP worked.
     avoids_http3_until: Option<Instant>,
+    /// The last attempt, if it failed.
+    failure: Option<Failure>,
+}
+
+/// A failed attempt.
+struct Failure {
+    ended: Instant,
+    why: Arc<str>,
 }
 
 impl LinkSlot {
-    /// The connection in use, or a new one.
-    pub(super) async fn get(&mut self, connector: &dyn Connect) -> Result<Link, BoxError> {
+    /// The connection in use, or a new one for who `asked` then: the attempt that this waited for may have failed since.
+    pub(super) async fn get(
+        &mut self,
+        connector: &dyn Connect,
+        asked: Instant,
+    ) -> Result<Link, BoxError> {
         if let Some(link) = self.link.as_ref().filter(|link| !link.is_closed()) {
             return Ok(link.clone());
         }
-        let link = self.open(connector).await?;
-        self.link = Some(link.clone());
-        Ok(link)
+        if let Some(failure) = self.failure.as_ref().filter(|it| it.ended > asked) {
+            return Err(failure.why.to_string().into());
+        }
+        match self.open(connector).await {
+            Ok(link) => {
+                self.link = Some(link.clone());
+                self.failure = None;
+                Ok(link)
+            }
+            Err(error) => {
+                self.failure = Some(Failure {
+                    ended: Instant::now(),
+                    why: error.to_string().into(),
+                });
+                Err(error)
+            }
+        }
     }
 
     /// Takes the connection out of use.

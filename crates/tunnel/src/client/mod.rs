@@ -32,6 +32,8 @@ mod tls_alert;
 mod tunnel_client;
 mod udp_tunnel;
 
+use std::time::Duration;
+
 pub use datagram_relay::ForwardStats;
 pub use endpoint::{ProxyResolver, TunnelCarrier, TunnelEndpoint};
 pub use error::{ConnectError, EndpointConnectError, OpenError, SendPacketError, TunnelError};
@@ -46,3 +48,6 @@ pub use tcp_connection::{ConnectingTcp, TcpConnection};
 pub use tcp_tunnel::{ByteStream, TcpTunnel};
 pub use tunnel_client::{Connect, Connecting, TunnelClient};
 pub use udp_tunnel::{FromTunnel, OpeningTunnel, UdpSender, UdpTunnel};
+
+/// For so long no tunnel to a target is asked for again after a refusal.
+const REFUSED_FOR: Duration = Duration::from_secs(1);

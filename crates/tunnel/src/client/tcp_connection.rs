@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use swiftwater_http::tcp::ALPN_HTTP2;
 use swiftwater_http::web::body::BoxError;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -54,7 +54,16 @@ impl TcpConnection {
         port: u16,
         tls: &Arc<ClientConfig>,
     ) -> Result<Self, BoxError> {
-        let stream = TcpStream::connect((host, port)).await?;
+        Self::over_tls_to((host, port), host, tls).await
+    }
+
+    /// The same by `addresses` of the proxy `host`, tried one after the other.
+    pub async fn over_tls_to(
+        addresses: impl ToSocketAddrs,
+        host: &str,
+        tls: &Arc<ClientConfig>,
+    ) -> Result<Self, BoxError> {
+        let stream = TcpStream::connect(addresses).await?;
         stream.set_nodelay(true)?;
         Self::over_tls_within(stream, host, tls).await
     }

@@ -10,6 +10,7 @@ use swiftwater_http::h3::ConnectProtocol;
 use swiftwater_http::udp::SendRequest;
 use swiftwater_http::web::body::BoxError;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::error::{ConnectError, OpenError, check_answer, proxy_status_of};
 use super::ip_tunnel::IpTunnel;
@@ -244,8 +245,9 @@ impl TunnelClient {
 
     /// The connection in use, or a new one.
     async fn link(&self) -> Result<Link, ConnectError> {
+        let asked = Instant::now();
         let mut slot = self.shared.link.lock().await;
-        let link = slot.get(&*self.shared.connector).await;
+        let link = slot.get(&*self.shared.connector, asked).await;
         link.map_err(ConnectError)
     }
 

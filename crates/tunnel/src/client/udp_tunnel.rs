@@ -445,6 +445,10 @@ impl UdpTunnel {
                 forwarding.on_capsule(&capsule)?;
             }
         }
+        // A datagram that is no UDP payload (RFC 9298, section 5).
+        if self.capsules.passed_over() == Some(capsule_type::DATAGRAM) {
+            return Err(TunnelError::Malformed);
+        }
         Ok(())
     }
 

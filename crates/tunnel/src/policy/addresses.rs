@@ -57,7 +57,7 @@ pub fn reserved(address: IpAddr) -> Option<Reserved> {
 }
 
 /// The IPv4 address for which an IPv6 address stands, or the address itself.
-pub(super) fn embedded(address: IpAddr) -> IpAddr {
+pub(crate) fn embedded(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address else {
         return address;
     };
@@ -68,16 +68,13 @@ pub(super) fn embedded(address: IpAddr) -> IpAddr {
         IpAddr::V4(Ipv4Addr::new(a, b, c, d))
     };
     match segments {
-        // Mapped, as translated by SIIT (RFC 7915), and 6to4 (RFC 3056).
+        // Mapped, as translated by SIIT (RFC 7915), 6to4 (RFC 3056), and NAT64 with the well-known prefix (RFC 6052).
         [0, 0, 0, 0, 0, 0xffff, high, low]
         | [0, 0, 0, 0, 0xffff, 0, high, low]
-        | [0x2002, high, low, ..] => v4(high, low),
+        | [0x2002, high, low, ..]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => v4(high, low),
         // Compatible; :: and ::1 are themselves.
         [0, 0, 0, 0, 0, 0, high, low] if high != 0 || low > 1 => v4(high, low),
-        // NAT64: the well-known prefix (RFC 6052) and the local one (RFC 8215), which has others within.
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 1, _, _, _, high, low] => {
-            v4(high, low)
-        }
         // Teredo (RFC 4380): the client's address, inverted.
         [0x2001, 0, _, _, _, _, high, low] => v4(!high, !low),
         _ => address,
@@ -110,6 +107,8 @@ fn reserved_v6(address: Ipv6Addr) -> Option<Reserved> {
         0xfe80..=0xfebf => Reserved::LinkLocal,
         0xfc00..=0xfdff | 0xfec0..=0xfeff => Reserved::Private,
         0xff00..=0xffff => Reserved::Multicast,
+        // Local prefixes of NAT64 (RFC 8215): where the IPv4 address is within them, only their network knows.
+        0x64 if segments[1] == 0xff9b && segments[2] == 1 => Reserved::Special,
         // Protocol assignments (2001::/23) and documentation.
         0x2001 if segments[1] < 0x200 || segments[1] == 0xdb8 => Reserved::Special,
         0x3fff if segments[1] < 0x1000 => Reserved::Special,

@@ -10,6 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use thiserror::Error;
 
+pub(crate) use addresses::embedded;
 pub use addresses::{Prefix, PrefixError, Reserved, reserved};
 pub use ports::Ports;
 pub use reflection::{Reflection, ReflectionLimit};
@@ -23,7 +24,8 @@ pub use token_bucket::TokenBucket;
 pub struct TargetPolicy {
     /// Ports that may be reached.
     pub ports: Ports,
-    /// Addresses that may be reached although they are not public, such as those of an internal network.
+    /// Addresses that may be reached although they are not public, such as those of an internal network, or are the proxy's
+    /// own.
     pub allowed: Vec<Prefix>,
     /// Addresses that may not be reached, whatever else permits them.
     pub denied: Vec<Prefix>,
@@ -47,6 +49,9 @@ pub enum TargetDenied {
     /// The address is denied.
     #[error("{0} is denied")]
     Address(IpAddr),
+    /// The address is one of the proxy itself, and not allowed.
+    #[error("{0} is an address of the proxy")]
+    Own(IpAddr),
 }
 
 impl TargetPolicy {
@@ -58,21 +63,20 @@ impl TargetPolicy {
 
     /// Checks an address of a target.
     pub fn check_address(&self, address: IpAddr) -> Result<(), TargetDenied> {
-        let plain = addresses::embedded(address);
-        let within = |prefixes: &[Prefix]| {
-            prefixes
-                .iter()
-                .any(|prefix| prefix.contains(address) || prefix.contains(plain))
-        };
-        if within(&self.denied) {
+        if within(&self.denied, address) {
             return Err(TargetDenied::Address(address));
         }
         match reserved(address) {
-            Some(reserved) if !within(&self.allowed) => {
+            Some(reserved) if !self.allows(address) => {
                 Err(TargetDenied::Reserved { address, reserved })
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether `address` may be reached also if it is not public, or one of the proxy itself.
+    pub fn allows(&self, address: IpAddr) -> bool {
+        within(&self.allowed, address)
     }
 
     /// Those of the addresses that may be reached; if none may, why the first may not.
@@ -91,4 +95,11 @@ impl TargetPolicy {
             _ => Ok(permitted),
         }
     }
+}
+
+/// Whether a prefix has `address`, or the address of IPv4 for which it stands.
+fn within(prefixes: &[Prefix], address: IpAddr) -> bool {
+    let plain = embedded(address);
+    let mut prefixes = prefixes.iter();
+    prefixes.any(|prefix| prefix.contains(address) || prefix.contains(plain))
 }

@@ -22,6 +22,11 @@ impl TokenBucket {
         }
     }
 
+    /// The amount that is earned each second.
+    pub fn per_second(&self) -> NonZeroU64 {
+        self.per_second
+    }
+
     /// True if `amount` may pass `at` this time, from a start that is always the same. From a full bucket any amount
     /// may, so that none is too large for ever.
     pub fn admits(&self, amount: u64, at: Duration) -> bool {

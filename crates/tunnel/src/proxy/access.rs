@@ -14,6 +14,7 @@ use tokio_rustls::rustls::pki_types::UnixTime;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
+use super::distinguished_name::distinguished_name;
 use super::refusal::Refusal;
 
 /// The shortest token, bytes: 96 bits in base64.
@@ -27,7 +28,8 @@ pub enum Access {
     /// Who sends one of these tokens, in Proxy-Authorization or Authorization.
     Tokens(Arc<[Token]>),
     /// Who has a certificate, or else sends one of these tokens, of which there may be none. A user is the subject of the
-    /// certificate, as `CN=alice, O=Example`; those without a subject are no users. The server's TLS decides which
+    /// certificate, as `CN=alice, O=Example`, with `\` before characters of values that separate others (RFC 4514,
+    /// section 2.4); those without a subject are no users. The server's TLS decides which
     /// certificates are accepted
     /// ([`ConnectionInfo::client_chain`](swiftwater_http::web::connection_info::ConnectionInfo::client_chain)).
     Certificates {
@@ -143,7 +145,7 @@ fn subject(head: &request::Parts, authorities: &dyn ClientCertVerifier) -> Optio
         return None;
     }
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    let subject = certificate.subject().to_string();
+    let subject = distinguished_name(certificate.subject())?;
     (!subject.is_empty()).then(|| subject.into())
 }
 

@@ -6,6 +6,7 @@ use swiftwater_http::h3::capsule::{Capsule, CapsuleReader, capsule_type};
 use thiserror::Error;
 
 use crate::MAX_UDP_PAYLOAD;
+use crate::context::{self, ContextId};
 use crate::forwarding::{CidCapsule, CidCapsuleError};
 
 /// The longest context identifier, bytes.
@@ -61,7 +62,12 @@ impl Capsules {
                 return Err(CapsuleError::Large);
             }
             if capsule.capsule_type == capsule_type::DATAGRAM {
-                return Ok(Some(FromClient::Datagram(capsule.value)));
+                return match context::decode(capsule.value.clone()) {
+                    Some((ContextId::UDP, payload)) if payload.len() > MAX_UDP_PAYLOAD => {
+                        Err(CapsuleError::Large)
+                    }
+                    _ => Ok(Some(FromClient::Datagram(capsule.value))),
+                };
             }
             if let Some(capsule) = CidCapsule::decode(&capsule)? {
                 return Ok(Some(FromClient::Cid(capsule)));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::access::Access;
 use super::origin::Origin;
+use super::usage::TunnelUsage;
 use crate::forwarding::Transform;
 use crate::policy::{ReflectionLimit, TargetPolicy};
 use crate::tecc::RepairLimits;
@@ -27,6 +28,8 @@ pub struct ProxyConfig {
     pub forwarding: Vec<Transform>,
     /// Limits on resources.
     pub limits: Limits,
+    /// What is used of them; that of another proxy if this one replaces it. Clones share it.
+    pub usage: TunnelUsage,
 }
 
 impl ProxyConfig {
@@ -40,6 +43,7 @@ impl ProxyConfig {
             repair: Some(RepairLimits::default()),
             forwarding: Transform::ALL.to_vec(),
             limits: Limits::default(),
+            usage: TunnelUsage::default(),
         }
     }
 }
@@ -57,7 +61,7 @@ pub struct UserLimit {
 /// Limits on resources.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Tunnels at once, for UDP and TCP, each with a socket. Default 4096.
+    /// Tunnels at once; those for UDP and TCP have a socket each. Default 4096.
     pub tunnels: usize,
     /// Tunnels of one user at once; without authentication all clients are one user. Default 128.
     pub tunnels_per_user: usize,

@@ -288,7 +288,7 @@ impl VirtualIdReceiver for ToTarget {
     }
 }
 
-/// Sends what a run has. That the target can't be reached, the tunnel's task learns where it receives.
+/// Sends what a run has. That the target can't be reached, the tunnel's task learns from [`TargetSocket::ready`].
 fn send_to_target(socket: &TargetSocket, counters: &Counters, run: &SendRun, ecn: Option<QuicEcn>) {
     let ecn = ecn.map(to_udp);
     let (count, content) = (run.count(), run.content());

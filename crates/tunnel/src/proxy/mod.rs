@@ -1,8 +1,8 @@
 //! The proxy: a tower service that answers requests for tunnels, for UDP (RFC 9298), for IP (RFC 9484) and for TCP
 //! (CONNECT), over HTTP/3, HTTP/2 and HTTP/1.1.
 //!
-//! A request passes, in this order: its form, its origin, the user, the port, the resolution of the name, the address, the
-//! limits. Then the socket to the target is opened and the request is answered; a tunnel for UDP lasts until either
+//! A request passes, in this order: its form, its origin, the user, the port, the number of tunnels, the resolution of the
+//! name, the address, the number of new tunnels to it. Then the socket to the target is opened and the request is answered; a tunnel for UDP lasts until either
 //! side ends the stream, the target refuses datagrams, or nothing passes for the idle timeout.
 //!
 //! - [`ProxyConfig`]: who may use it, which targets it reaches, limits.
@@ -14,13 +14,14 @@ mod access;
 mod capsules;
 mod config;
 mod content;
+mod distinguished_name;
 mod forwarding;
 mod idle;
 mod ip;
 mod metered;
 mod new_tunnels;
 mod origin;
-mod places;
+mod own_addresses;
 mod receive_buffers;
 mod refusal;
 mod repaired;
@@ -32,6 +33,7 @@ mod target_socket;
 mod tcp_tunnel;
 mod to_client;
 mod udp_tunnel;
+mod usage;
 mod user_budget;
 
 use std::convert::Infallible;
@@ -51,17 +53,18 @@ use tower::Service;
 use self::forwarding::Agreed;
 use self::ip::Attachment;
 use self::metered::Metered;
-use self::new_tunnels::NewTunnels;
-use self::places::{Place, Places};
+use self::own_addresses::is_own;
 use self::refusal::Refusal;
 use self::request::Asked;
 use self::stats::Counters;
 use self::target_socket::TargetSocket;
-use self::udp_tunnel::Tunnel;
+use self::udp_tunnel::{Aborted, Tunnel};
+use self::usage::TunnelPermit;
 use crate::CONNECT_UDP;
 use crate::forwarding::{
     ForwardingOffer, PROXY_QUIC_FORWARDING, PROXY_QUIC_PORT_SHARING, port_sharing,
 };
+use crate::policy::TargetDenied;
 use crate::proxy_status::{PROXY_STATUS, connected};
 use crate::target::Target;
 use crate::tecc::{Agreement, RepairLimits, TECC};
@@ -72,6 +75,7 @@ pub use self::ip::{IpNetwork, NetworkError, interface_addresses};
 pub use self::origin::{Origin, OriginError};
 pub use self::resolve::{Resolve, Resolving, SystemResolver};
 pub use self::stats::{ProxyStats, describe_metrics};
+pub use self::usage::TunnelUsage;
 
 /// Says that the content is capsules (RFC 9297, section 3.4).
 pub(crate) const CAPSULE_PROTOCOL: HeaderName = HeaderName::from_static("capsule-protocol");
@@ -79,7 +83,7 @@ pub(crate) const CAPSULE_PROTOCOL: HeaderName = HeaderName::from_static("capsule
 /// Pieces of content for the client that wait to be sent.
 const WAITING_PIECES: usize = 16;
 
-/// A proxy for UDP and TCP. Clones share its limits and counters.
+/// A proxy for UDP, IP and TCP. Clones share its limits and counters.
 #[derive(Clone)]
 pub struct TunnelProxy {
     shared: Arc<Shared>,
@@ -87,9 +91,7 @@ pub struct TunnelProxy {
 
 struct Shared {
     config: ProxyConfig,
-    resolver: Box<dyn Resolve>,
-    places: Places,
-    new_tunnels: NewTunnels,
+    resolver: Arc<dyn Resolve>,
     counters: Arc<Counters>,
     /// The network for IP, if there is one.
     attachment: Option<Attachment>,
@@ -113,15 +115,12 @@ impl TunnelProxy {
     }
 
     fn build(config: ProxyConfig, resolver: impl Resolve, network: Option<&IpNetwork>) -> Self {
-        let places = Places::new(config.limits);
         let counters = Arc::<Counters>::default();
         let attachment = network.map(|network| network.attach(&config.policy));
         Self {
             shared: Arc::new(Shared {
-                new_tunnels: NewTunnels::new(config.limits.new_per_target),
                 config,
-                resolver: Box::new(resolver),
-                places,
+                resolver: Arc::new(resolver),
                 counters,
                 attachment,
             }),
@@ -159,24 +158,36 @@ impl TunnelProxy {
         }
     }
 
-    /// The addresses of `target` that the user of a request may reach, never none, and a place for the tunnel.
+    /// The addresses of `target` that the user of a request may reach, never none, and a permit for the tunnel.
     async fn admit(
         &self,
         head: &http::request::Parts,
         target: &Target,
-    ) -> Result<(Vec<SocketAddr>, Place), Refusal> {
+    ) -> Result<(Vec<SocketAddr>, TunnelPermit), Refusal> {
         let shared = &self.shared;
+        let ProxyConfig { policy, limits, .. } = &shared.config;
         let user = shared.config.access.check(head)?;
-        shared.config.policy.check_port(target.port())?;
-        let time_limit = shared.config.limits.resolution;
-        let addresses = resolve::addresses(&*shared.resolver, target, time_limit).await?;
+        policy.check_port(target.port())?;
+        let permit = shared.config.usage.permit(limits, user.as_deref())?;
+        let resolved = resolve::addresses(&shared.resolver, target, permit, limits.resolution);
+        let (addresses, permit) = resolved.await?;
         if addresses.is_empty() {
             return Err(Refusal::NoAddress);
         }
-        let addresses = shared.config.policy.permitted(addresses)?;
-        let place = shared.places.take(user.as_deref())?;
-        shared.new_tunnels.open(addresses[0].ip())?;
-        Ok((addresses, place))
+        let mut addresses = policy.permitted(addresses)?;
+        let first = addresses[0].ip();
+        addresses.retain(|address| policy.allows(address.ip()) || !is_own(address.ip()));
+        if addresses.is_empty() {
+            return Err(TargetDenied::Own(first).into());
+        }
+        Ok((addresses, permit))
+    }
+
+    /// Counts a new tunnel to `address`, which is connected to next, or refuses it.
+    fn permit_target(&self, address: SocketAddr) -> Result<(), Refusal> {
+        let config = &self.shared.config;
+        let new_tunnels = config.usage.new_tunnels();
+        new_tunnels.open(address.ip(), config.limits.new_per_target)
     }
 
     async fn open_udp(
@@ -185,9 +196,10 @@ impl TunnelProxy {
         asked: &UpgradeRequest,
         target: Target,
     ) -> Result<Response<Body>, Refusal> {
-        let (addresses, place) = self.admit(head, &target).await?;
+        let (addresses, permit) = self.admit(head, &target).await?;
         let shared = &self.shared;
-        let (socket, address) = TargetSocket::connect(&addresses).map_err(Refusal::Socket)?;
+        let permit_target = |address| self.permit_target(address);
+        let (socket, address) = TargetSocket::connect(&addresses, permit_target)?;
         let datagrams = head.extensions.get::<HttpDatagrams>().cloned();
         let agreement = self.agreement(&head.headers, datagrams.as_ref());
         // Forwarded packets are neither numbered nor repaired.
@@ -196,7 +208,7 @@ impl TunnelProxy {
             None => self.forwarding(&head.headers, datagrams.as_ref()),
         };
         let answer = forwarding.as_ref().map(|agreed| agreed.answer);
-        let (to_client, body) = Channel::<bytes::Bytes>::new(WAITING_PIECES);
+        let (to_client, body) = Channel::<bytes::Bytes, Aborted>::new(WAITING_PIECES);
         let tunnel = Tunnel {
             socket,
             datagrams,
@@ -205,7 +217,7 @@ impl TunnelProxy {
             to_client,
             from_client: asked.incoming().unwrap_or_default(),
             reflection: shared.config.reflection,
-            budget: place.budget(),
+            budget: permit.budget(),
             idle_timeout: shared.config.limits.idle_timeout,
             counters: Arc::clone(&shared.counters),
         };
@@ -213,7 +225,7 @@ impl TunnelProxy {
         tokio::spawn(async move {
             let end = tunnel.run().await;
             tracing::debug!(%target, %address, %end, "UDP tunnel closed");
-            drop(place);
+            drop(permit);
         });
         let mut response = asked.accepting(CONNECT_UDP, Body::new(body));
         let headers = response.headers_mut();
@@ -257,22 +269,22 @@ impl TunnelProxy {
         asked: &UpgradeRequest,
         target: Target,
     ) -> Result<Response<Body>, Refusal> {
-        let (addresses, place) = self.admit(head, &target).await?;
+        let (addresses, permit) = self.admit(head, &target).await?;
         let time_limit = self.shared.config.limits.connecting;
-        let stream = tcp_tunnel::connect(&addresses, time_limit).await;
-        let stream = stream.map_err(Refusal::Socket)?;
+        let permit_target = |address| self.permit_target(address);
+        let stream = tcp_tunnel::connect(&addresses, permit_target, time_limit).await?;
         let address = stream.peer_addr().map_err(Refusal::Socket)?;
         let taken = Refusal::Malformed("the content was read already");
         let (mut response, client) = asked.accept("").ok_or(taken)?;
         tracing::debug!(%target, %address, "TCP tunnel opened");
         let counters = Arc::clone(&self.shared.counters);
-        let client = Metered::new(client, place.budget());
+        let client = Metered::new(client, permit.budget());
         tokio::spawn(async move {
             counters.on_open();
             let end = tcp_tunnel::forward(client, stream).await;
             counters.on_close();
             tracing::debug!(%target, %address, ?end, "TCP tunnel closed");
-            drop(place);
+            drop(permit);
         });
         if let Some(status) = connected(address) {
             response.headers_mut().insert(PROXY_STATUS, status);

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::num::NonZeroU64;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::refusal::Refusal;
-use crate::policy::TokenBucket;
+use crate::policy::{TokenBucket, embedded};
 
 /// What may be opened at once, as the time in which it is earned.
 const BURST: Duration = Duration::from_secs(1);
@@ -17,29 +17,34 @@ const BURST: Duration = Duration::from_secs(1);
 /// Addresses that are remembered; those whose tunnels are all earned are forgotten when there are more.
 const MOST: usize = 65_536;
 
-/// The tunnels opened lately. Clones share them.
-#[derive(Clone, Debug)]
+/// The tunnels opened lately.
+#[derive(Debug)]
 pub(super) struct NewTunnels {
-    per_second: Option<NonZeroU64>,
     since: Instant,
-    targets: Arc<Mutex<HashMap<IpAddr, TokenBucket>>>,
+    targets: Mutex<HashMap<IpAddr, TokenBucket>>,
+}
+
+impl Default for NewTunnels {
+    fn default() -> Self {
+        Self {
+            since: Instant::now(),
+            targets: Mutex::default(),
+        }
+    }
 }
 
 impl NewTunnels {
-    /// `per_second` to each address; `None` for no limit.
-    pub(super) fn new(per_second: Option<NonZeroU64>) -> Self {
-        Self {
-            per_second,
-            since: Instant::now(),
-            targets: Arc::default(),
-        }
-    }
-
-    /// Counts a new tunnel to `target`, or refuses it.
-    pub(super) fn open(&self, target: IpAddr) -> Result<(), Refusal> {
-        let Some(per_second) = self.per_second else {
+    /// Counts a new tunnel to `target`, of which there may be `per_second` to each address (`None` for no limit), or
+    /// refuses it. An address of IPv6 that stands for one of IPv4 is the same target.
+    pub(super) fn open(
+        &self,
+        target: IpAddr,
+        per_second: Option<NonZeroU64>,
+    ) -> Result<(), Refusal> {
+        let Some(per_second) = per_second else {
             return Ok(());
         };
+        let target = embedded(target);
         let at = self.since.elapsed();
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         if targets.len() >= MOST {
@@ -49,7 +54,11 @@ impl NewTunnels {
             return Err(Refusal::Full);
         }
         let bucket = targets.entry(target);
-        let bucket = bucket.or_insert_with(|| TokenBucket::new(per_second, BURST));
+        let new = TokenBucket::new(per_second, BURST);
+        let bucket = bucket.or_insert(new);
+        if bucket.per_second() != per_second {
+            *bucket = new;
+        }
         if !bucket.admits(1, at) {
             return Err(Refusal::BusyTarget);
         }

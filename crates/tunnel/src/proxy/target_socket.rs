@@ -3,13 +3,16 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::OnceLock;
 
 use quinn_udp::{EcnCodepoint, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::{Interest, Ready};
 use tokio::net::UdpSocket;
+use tokio::sync::Notify;
 
 use super::receive_buffers::ReceiveBuffers;
+use super::refusal::Refusal;
 use super::send_run::SendRun;
 
 /// Kernel buffers to ask for, bytes: a burst of a fast server waits there.
@@ -24,14 +27,23 @@ pub(super) struct TargetSocket {
     io: UdpSocket,
     state: UdpSocketState,
     target: SocketAddr,
+    /// What the system said to who sent, once, of a target that can't be reached.
+    unreachable: OnceLock<io::ErrorKind>,
+    is_unreachable: Notify,
 }
 
 impl TargetSocket {
-    /// A socket that is connected to the first of `targets` to which there is a route, from any local address.
-    pub(super) fn connect(targets: &[SocketAddr]) -> io::Result<(Self, SocketAddr)> {
-        let mut failure = io::ErrorKind::AddrNotAvailable.into();
+    /// A socket that is connected to the first of `targets` that `permit` admits and to which there is a route, from any
+    /// local address.
+    pub(super) fn connect(
+        targets: &[SocketAddr],
+        permit: impl Fn(SocketAddr) -> Result<(), Refusal>,
+    ) -> Result<(Self, SocketAddr), Refusal> {
+        let mut failure = Refusal::Socket(io::ErrorKind::AddrNotAvailable.into());
         for &target in targets {
-            match Self::connect_to(target) {
+            let connected =
+                permit(target).and_then(|()| Self::connect_to(target).map_err(Refusal::Socket));
+            match connected {
                 Ok(socket) => return Ok((socket, target)),
                 Err(error) => failure = error,
             }
@@ -59,12 +71,21 @@ impl TargetSocket {
             io: UdpSocket::from_std(socket.into())?,
             state,
             target,
+            unreachable: OnceLock::new(),
+            is_unreachable: Notify::new(),
         })
     }
 
-    /// Ready once there are datagrams or an error; which of both is for [`TargetSocket::receive`].
+    /// Ready once there are datagrams or an error; which of both is for [`TargetSocket::receive`]. Fails if a sender was
+    /// told that the target can't be reached.
     pub(super) async fn ready(&self) -> io::Result<Ready> {
-        self.io.ready(RECEIVABLE).await
+        tokio::select! {
+            ready = self.io.ready(RECEIVABLE) => ready,
+            () = self.is_unreachable.notified() => {
+                let kind = self.unreachable.get().copied();
+                Err(kind.unwrap_or(io::ErrorKind::HostUnreachable).into())
+            }
+        }
     }
 
     /// Receives what is there into `buffers`, as far as they have room; false if nothing was.
@@ -84,7 +105,8 @@ impl TargetSocket {
             Ok(())
         });
         match received {
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            // That a packet was too large for the path is announced here, too.
+            Err(error) if !is_of_datagram(&error) => Err(error),
             _ => Ok(!buffers.is_empty()),
         }
     }
@@ -113,7 +135,14 @@ impl TargetSocket {
             segment_size: size,
             src_ip: None,
         };
-        self.state.try_send((&self.io).into(), &transmit)
+        let sent = self.state.try_send((&self.io).into(), &transmit);
+        if let Err(error) = &sent
+            && !is_of_datagram(error)
+        {
+            let _ = self.unreachable.set(error.kind());
+            self.is_unreachable.notify_one();
+        }
+        sent
     }
 
     /// Sends a datagram, or fails with `WouldBlock` if the system's buffer is full.
@@ -121,4 +150,14 @@ impl TargetSocket {
         // Asks the system, not tokio: to tokio a new socket is not writable until its event loop has turned.
         SockRef::from(&self.io).send(payload).map(drop)
     }
+}
+
+/// Whether an error concerns one datagram only: the system's buffer is full, or it is too large for the path.
+pub(super) fn is_of_datagram(error: &io::Error) -> bool {
+    !matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+    )
 }

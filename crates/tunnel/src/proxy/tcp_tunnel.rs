@@ -11,17 +11,23 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::metered::Metered;
+use super::refusal::Refusal;
 
 /// Time without data after which the system asks whether the target is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// Connects to the first of the addresses that answers, each within `time_limit`.
+/// Connects to the first of the addresses that `permit` admits and that answers, each within `time_limit`.
 pub(super) async fn connect(
     addresses: &[SocketAddr],
+    permit: impl Fn(SocketAddr) -> Result<(), Refusal>,
     time_limit: Duration,
-) -> io::Result<TcpStream> {
-    let mut failure = io::ErrorKind::AddrNotAvailable.into();
+) -> Result<TcpStream, Refusal> {
+    let mut failure = Refusal::Socket(io::ErrorKind::AddrNotAvailable.into());
     for &address in addresses {
+        if let Err(refusal) = permit(address) {
+            failure = refusal;
+            continue;
+        }
         let connected = timeout(time_limit, TcpStream::connect(address)).await;
         match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
             Ok(stream) => {
@@ -31,7 +37,7 @@ pub(super) async fn connect(
                 let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
                 return Ok(stream);
             }
-            Err(error) => failure = error,
+            Err(error) => failure = Refusal::Socket(error),
         }
     }
     Err(failure)

@@ -15,6 +15,7 @@ use super::forwarding::Forwarding;
 use super::receive_buffers::ReceiveBuffers;
 use super::repaired::Repaired;
 use super::stats::{Counters, Dropped, Passed};
+use super::udp_tunnel::Aborted;
 use super::user_budget::{Direction, UserBudget, admits};
 use crate::context::{self, ContextId};
 use crate::forwarding::{CidCapsule, TooManyRegistrations};
@@ -22,8 +23,12 @@ use crate::tecc::{MAX_QUEUE_DELAY, data};
 
 /// Datagrams to the client.
 pub(super) struct ToClient<'a> {
+    /// Datagrams below HTTP; `None` with HTTP versions that have none.
     pub(super) datagrams: Option<HttpDatagrams>,
-    pub(super) content: Sender<Bytes>,
+    /// Whether the client is known to take them.
+    pub(super) is_negotiated: bool,
+    /// Capsules.
+    pub(super) content: Sender<Bytes, Aborted>,
     pub(super) repaired: Option<Repaired>,
     pub(super) forwarding: Option<Forwarding>,
     pub(super) budget: Option<&'a UserBudget>,
@@ -76,6 +81,11 @@ impl ToClient<'_> {
         closed.iter().all(|closed| self.say(closed)) && self.permit_registrations()
     }
 
+    /// Ends the content with a reset.
+    pub(super) fn abort(self) {
+        self.content.abort(Aborted);
+    }
+
     /// Sends a capsule; false if the client does not read.
     fn say(&mut self, capsule: &CidCapsule) -> bool {
         self.content
@@ -88,15 +98,21 @@ impl ToClient<'_> {
     fn forward_all<'p>(&mut self, payloads: impl Iterator<Item = &'p [u8]>) {
         let Self {
             datagrams,
+            is_negotiated,
             content,
             repaired,
             budget,
             counters,
             ..
         } = self;
+        if !*is_negotiated {
+            let max_size = datagrams.as_ref().and_then(HttpDatagrams::max_size);
+            *is_negotiated = max_size.is_some();
+        }
         let is_over_limit = |payload: &[u8]| !admits(*budget, Direction::ToClient, payload.len());
         let mut passed = Passed::default();
-        let Some(datagrams) = datagrams else {
+        // A client without datagrams gets capsules (RFC 9297, section 3.5).
+        let Some(datagrams) = datagrams.as_ref().filter(|_| *is_negotiated) else {
             for payload in payloads {
                 let sent = if is_over_limit(payload) {
                     Err(Dropped::OverLimit)
@@ -142,7 +158,7 @@ impl ToClient<'_> {
     }
 }
 
-fn send_capsule(content: &mut Sender<Bytes>, payload: &[u8]) -> Result<(), Dropped> {
+fn send_capsule(content: &mut Sender<Bytes, Aborted>, payload: &[u8]) -> Result<(), Dropped> {
     let datagram = context::encode(ContextId::UDP, payload);
     let frame = Frame::data(capsules::encode(datagram));
     content.try_send(frame).map_err(|_| Dropped::Full)

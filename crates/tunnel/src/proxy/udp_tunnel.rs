@@ -21,7 +21,7 @@ use super::receive_buffers::ReceiveBuffers;
 use super::repaired::Repaired;
 use super::send_run::SendRun;
 use super::stats::{Counters, Dropped};
-use super::target_socket::TargetSocket;
+use super::target_socket::{TargetSocket, is_of_datagram};
 use super::to_client::ToClient;
 use super::user_budget::{Direction, UserBudget, admits};
 use crate::MAX_UDP_PAYLOAD;
@@ -43,7 +43,7 @@ pub(super) struct Tunnel {
     /// The forwarding of packets beside the connection, if it was agreed on.
     pub(super) forwarding: Option<Agreed>,
     /// Content for the client: capsules.
-    pub(super) to_client: Sender<Bytes>,
+    pub(super) to_client: Sender<Bytes, Aborted>,
     /// Content from the client: capsules.
     pub(super) from_client: Body,
     pub(super) reflection: ReflectionLimit,
@@ -52,6 +52,11 @@ pub(super) struct Tunnel {
     pub(super) idle_timeout: Duration,
     pub(super) counters: Arc<Counters>,
 }
+
+/// The content to the client ends within the message: what the client sent is malformed (RFC 9297, section 3.3).
+#[derive(Clone, Copy, Debug, Error)]
+#[error("the client's content is malformed")]
+pub(super) struct Aborted;
 
 /// Why a tunnel ended.
 #[derive(Debug, Error)]
@@ -80,7 +85,7 @@ pub(super) enum TunnelEnd {
 }
 
 impl Tunnel {
-    /// Forwards until the end.
+    /// Forwards until the end. The client sees an orderly end, or a reset if it did not keep to the protocol.
     pub(super) async fn run(self) -> TunnelEnd {
         let counters = Arc::clone(&self.counters);
         counters.on_open();
@@ -120,10 +125,12 @@ impl Tunnel {
             budget: budget.as_deref(),
             counters: &counters,
         };
+        let repaired = agreement.map(|(agreement, limits)| Repaired::new(agreement, limits));
         let mut client = ToClient {
             datagrams: datagrams.clone(),
+            is_negotiated: false,
             content: to_client,
-            repaired: agreement.map(|(agreement, limits)| Repaired::new(agreement, limits)),
+            repaired,
             forwarding,
             budget: budget.as_deref(),
             counters: &counters,
@@ -132,62 +139,103 @@ impl Tunnel {
             // The target's packets are as large as they are, and what does not fit is dropped.
             datagrams.connection().seek_larger_datagrams();
         }
-        let mut capsules = Capsules::new();
-        let mut content = Content::new(from_client);
-        let mut idle = Idle::new(idle_timeout, activity);
-        if !client.permit_registrations() {
-            return TunnelEnd::Unread;
+        let inputs = Inputs {
+            socket: &socket,
+            datagrams: datagrams.as_ref(),
+            content: Content::new(from_client),
+            idle: Idle::new(idle_timeout, activity),
+            is_repaired: agreement.is_some(),
+        };
+        let end = exchange(inputs, &mut target, &mut client).await;
+        if end.is_fault_of_client() {
+            client.abort();
         }
-        let mut waiting = Vec::new();
-        loop {
-            let report_in = client.report();
-            select! {
-                () = pause(report_in) => {}
-                ready = socket.ready() => {
-                    let received = ready.and_then(|ready| {
-                        from_target(ready, &mut target, &mut client)
-                    });
-                    match received {
-                        Ok(true) => {
-                            idle.restart();
-                            if !client.check_path() {
-                                return TunnelEnd::Unread;
-                            }
+        end
+    }
+}
+
+impl TunnelEnd {
+    /// Whether the client did not keep to the protocol: it sees a reset, not an orderly end.
+    fn is_fault_of_client(&self) -> bool {
+        matches!(
+            self,
+            Self::Capsules(_) | Self::Registrations(_) | Self::Unread
+        )
+    }
+}
+
+/// What a tunnel receives.
+struct Inputs<'a> {
+    socket: &'a TargetSocket,
+    datagrams: Option<&'a HttpDatagrams>,
+    content: Content,
+    idle: Idle,
+    /// What became of datagrams is reported.
+    is_repaired: bool,
+}
+
+/// Forwards in both directions until the end.
+async fn exchange(
+    inputs: Inputs<'_>,
+    target: &mut ToTarget<'_>,
+    client: &mut ToClient<'_>,
+) -> TunnelEnd {
+    let Inputs {
+        socket,
+        datagrams,
+        mut content,
+        mut idle,
+        is_repaired,
+    } = inputs;
+    let mut capsules = Capsules::new();
+    if !client.permit_registrations() {
+        return TunnelEnd::Unread;
+    }
+    let mut waiting = Vec::new();
+    loop {
+        let report_in = client.report();
+        select! {
+            () = pause(report_in) => {}
+            ready = socket.ready() => {
+                match ready.and_then(|ready| from_target(ready, target, client)) {
+                    Ok(true) => {
+                        idle.restart();
+                        if !client.check_path() {
+                            return TunnelEnd::Unread;
                         }
-                        Ok(false) => {}
-                        Err(error) => return error.into(),
                     }
+                    Ok(false) => {}
+                    Err(error) => return error.into(),
                 }
-                received = next_datagrams(datagrams.as_ref(), &mut waiting) => {
-                    if received.is_none() {
-                        return TunnelEnd::ClientGone;
-                    }
-                    idle.restart();
-                    if !client.check_path() {
-                        return TunnelEnd::Unread;
-                    }
-                    if let Err(error) = target.forward_all(waiting.drain(..)) {
-                        return error.into();
-                    }
-                    if waiting.capacity() > 2 * USUAL_BURST {
-                        waiting.shrink_to(USUAL_BURST);
-                    }
-                }
-                piece = content.next() => {
-                    idle.restart();
-                    let taken = take_content(piece, &mut capsules, &mut target, &mut client);
-                    if let Err(end) = taken {
-                        return end;
-                    }
-                }
-                fate = next_fate(datagrams.as_ref()), if agreement.is_some() => {
-                    let Some((number, fate)) = fate else {
-                        return TunnelEnd::ClientGone;
-                    };
-                    client.on_fate(number, fate);
-                }
-                () = idle.wait() => return TunnelEnd::Idle,
             }
+            received = next_datagrams(datagrams, &mut waiting) => {
+                if received.is_none() {
+                    return TunnelEnd::ClientGone;
+                }
+                idle.restart();
+                if !client.check_path() {
+                    return TunnelEnd::Unread;
+                }
+                if let Err(error) = target.forward_all(waiting.drain(..)) {
+                    return error.into();
+                }
+                if waiting.capacity() > 2 * USUAL_BURST {
+                    waiting.shrink_to(USUAL_BURST);
+                }
+            }
+            piece = content.next() => {
+                idle.restart();
+                if let Err(end) = take_content(piece, &mut capsules, target, client) {
+                    return end;
+                }
+            }
+            fate = next_fate(datagrams), if is_repaired => {
+                let Some((number, fate)) = fate else {
+                    return TunnelEnd::ClientGone;
+                };
+                client.on_fate(number, fate);
+            }
+            () = idle.wait() => return TunnelEnd::Idle,
         }
     }
 }
@@ -322,14 +370,4 @@ impl ToTarget<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether an error concerns one datagram only: the system's buffer is full, or it is too large for the path.
-fn is_of_datagram(error: &io::Error) -> bool {
-    !matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::HostUnreachable
-            | io::ErrorKind::NetworkUnreachable
-    )
 }

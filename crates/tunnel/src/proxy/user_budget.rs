@@ -22,6 +22,7 @@ pub(super) enum Direction {
 /// What is left for a user, in each direction.
 #[derive(Debug)]
 pub(super) struct UserBudget {
+    limit: UserLimit,
     since: Instant,
     to_client: Mutex<Buckets>,
     to_target: Mutex<Buckets>,
@@ -45,10 +46,25 @@ impl UserBudget {
             packets: limit.packets.map(bucket),
         };
         Some(Self {
+            limit,
             since: Instant::now(),
             to_client: Mutex::new(buckets),
             to_target: Mutex::new(buckets),
         })
+    }
+
+    /// The limit.
+    pub(super) fn limit(&self) -> UserLimit {
+        self.limit
+    }
+
+    /// True if nothing of the limit is used: a new budget is the same.
+    pub(super) fn is_unused(&self) -> bool {
+        let at = self.since.elapsed();
+        let is_full = |bucket: Option<TokenBucket>| bucket.is_none_or(|it| it.is_full(at));
+        [Direction::ToClient, Direction::ToTarget]
+            .into_iter()
+            .all(|direction| self.with(direction, |it| is_full(it.bytes) && is_full(it.packets)))
     }
 
     /// True if a packet of `len` bytes may pass, and is then counted.

@@ -12,10 +12,10 @@ use swiftwater_http::web::connection_info::ConnectionInfo;
 use tower::{ServiceExt, service_fn};
 
 use super::config::Config;
-use super::content::{Content, boxed};
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::files::read_limited;
 use crate::identity::read_certificates;
+use crate::web_content::{Content, boxed};
 
 /// The largest file of revocation lists that is read, bytes.
 const MAX_LISTS: u64 = 64 << 20;

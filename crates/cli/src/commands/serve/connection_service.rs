@@ -12,12 +12,12 @@ use tokio::sync::watch;
 use tower::{ServiceExt, service_fn};
 
 use super::connection_log::End;
-use super::content::Content;
 use super::live::Live;
 use super::metrics::count_quic;
 use crate::hq;
 use crate::hq::service::serve_connection;
 use crate::multipath::{PathOperation, RunningOperations};
+use crate::web_content::Content;
 
 /// Configuration and content for every QUIC connection.
 #[derive(Clone)]

@@ -1,16 +1,14 @@
 //! The content served over HTTP: directories and upstreams, and the layers in front of them.
 
-use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
 use swiftwater::tls::ClientAuthorities;
 use swiftwater_http::web::access_log::AccessLogLayer;
 use swiftwater_http::web::alt_svc::AltSvcLayer;
-use swiftwater_http::web::body::{Body, BoxError};
+use swiftwater_http::web::body::Body;
 use swiftwater_http::web::compression::Compress;
 use swiftwater_http::web::early_data::EarlyDataLayer;
 use swiftwater_http::web::files::{FileBody, FileCache, FileOptions, FileService};
@@ -18,10 +16,10 @@ use swiftwater_http::web::metrics::MetricsLayer;
 use swiftwater_http::web::redirect::Redirect;
 use swiftwater_http::web::response_fields::ResponseFields;
 use swiftwater_http::web::shared_limit::SharedLimit;
-use swiftwater_tunnel::proxy::{SystemResolver, TunnelProxy};
+use swiftwater_tunnel::proxy::{ProxyConfig, SystemResolver, TunnelProxy};
 use tokio::sync::watch;
 use tower::util::BoxCloneSyncService;
-use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
+use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 
 use super::args::LogFormat;
 use super::client_authorities::for_known_clients;
@@ -32,11 +30,10 @@ use super::ip_networks::IpNetworks;
 use super::live::Live;
 use super::reports::Reports;
 use super::router::{RouteService, Router};
+use super::tunnel_usages::TunnelUsages;
 use super::upstreams::upstreams;
 use crate::exit::{Exit, Failure};
-
-/// The service for requests of every HTTP version; never fails.
-pub(super) type Content = BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
+use crate::web_content::{Content, boxed};
 
 /// How long clients may cache the advertisement of HTTP/3.
 const ALT_SVC_AGE: Duration = Duration::from_secs(24 * 3600);
@@ -57,6 +54,8 @@ pub(super) struct Shared {
     upstream_requests: usize,
     /// TUN devices.
     networks: IpNetworks,
+    /// What the tunnels of each route use of its limits.
+    tunnel_usages: TunnelUsages,
     /// Whose certificates clients may have, if they are asked for one.
     clients: Option<Arc<ClientAuthorities>>,
 }
@@ -77,6 +76,7 @@ impl Shared {
             compression: Compress::default_budget(),
             upstream_requests: descriptors.upstream_requests / upstreams.max(1),
             networks: IpNetworks::default(),
+            tunnel_usages: TunnelUsages::default(),
             clients,
         }
     }
@@ -174,21 +174,6 @@ pub(super) fn with_alt_svc(content: Content, port: u16) -> Content {
     boxed(layers.service(content))
 }
 
-/// `service` as content.
-pub(super) fn boxed<S, B>(service: S) -> Content
-where
-    S: Service<Request<Body>, Response = Response<B>, Error = Infallible>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    S::Future: Send + 'static,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
-{
-    BoxCloneSyncService::new(service.map_response(|response: Response<B>| response.map(Body::new)))
-}
-
 fn router(config: &Config, shared: &Shared) -> Result<Router, Failure> {
     let mut router = Router::default();
     for site in config.sites.iter().map(toml::Spanned::get_ref) {
@@ -207,7 +192,10 @@ fn route(
     let (content, strip) = if let Some(content) = upstreams(route, shared.upstream_requests)? {
         (content, route.strip_path)
     } else if let Some(tunnels) = &route.tunnels {
-        let config = tunnels.proxy(shared.clients.as_ref())?;
+        let config = ProxyConfig {
+            usage: shared.tunnel_usages.of(site, route),
+            ..tunnels.proxy(shared.clients.as_ref())?
+        };
         let proxy = match shared.networks.network(tunnels)? {
             Some(network) => TunnelProxy::with_network(config, SystemResolver, &network),
             None => TunnelProxy::new(config),
@@ -247,6 +235,7 @@ fn route(
         directory: route.directory.is_some(),
         relocate: route.redirect.is_none(),
         takes_protocols: route.upstream.is_some() || route.tunnels.is_some(),
+        tunnels: route.tunnels.is_some(),
         content,
     })
 }

@@ -14,9 +14,9 @@ use tower::util::BoxCloneSyncService;
 use tower::{ServiceExt, service_fn};
 
 use super::access_format::canonical;
-use super::content::Content;
 use super::live::Live;
 use super::log::LogLine;
+use crate::web_content::Content;
 
 /// Concurrent sessions of a connection.
 pub(super) const SESSIONS: u64 = 16;

@@ -23,7 +23,7 @@ use super::args::{ServeArgs, TlsVersion, ZeroRtt};
 use super::certificates::Challenges;
 use super::config::{self, Config};
 use super::connection_log::End;
-use super::content::{Content, with_alt_svc};
+use super::content::with_alt_svc;
 use super::inherited_sockets::InheritedSockets;
 use super::live::Live;
 use super::metrics::count_tcp;
@@ -32,6 +32,7 @@ use crate::hq;
 use crate::identity::Identity;
 use crate::multipath::MultipathArgs;
 use crate::transport::{listen, server};
+use crate::web_content::Content;
 
 /// Attempts with an OS-chosen port: one that is free for UDP may be in use for TCP.
 const PORT_ATTEMPTS: usize = 20;

@@ -13,12 +13,13 @@ use super::args::ServeArgs;
 use super::certificates::{certificates, identities};
 use super::client_authorities::authorities;
 use super::config::{Config, effective};
-use super::content::{Content, Shared, content};
+use super::content::{Shared, content};
 use super::log;
 use super::metrics::{count_certificate, count_reload};
 use super::reports::Reports;
 use crate::exit::{Exit, Failure, plain_io_error};
 use crate::logging::Logging;
+use crate::web_content::Content;
 
 /// Content for new requests.
 #[derive(Clone)]

@@ -19,6 +19,7 @@ use tower::{ServiceExt, service_fn};
 use super::connection_log::End;
 use super::process_metrics;
 use crate::exit::{Exit, Failure, plain_io_error};
+use crate::web_content::boxed;
 
 /// Lines of the access log and of standard output that were lost.
 pub(super) const LINES_DROPPED: &str = "swiftwater_log_lines_dropped_total";
@@ -81,7 +82,7 @@ impl Exporter {
                 }
             }
         });
-        Ok(TcpServer::plain().serve(self.listener, service)?)
+        Ok(TcpServer::plain().serve(self.listener, boxed(service))?)
     }
 }
 

@@ -36,6 +36,7 @@ mod process_metrics;
 mod reports;
 mod router;
 mod secrets;
+mod tunnel_usages;
 mod upstreams;
 
 use std::path::Path;
@@ -56,7 +57,7 @@ use self::client_authorities::authorities;
 use self::config::values::Upstreams;
 use self::config::{Config, effective};
 use self::connection_service::ConnectionService;
-use self::content::{Content, Shared, latest};
+use self::content::{Shared, latest};
 use self::descriptors::Descriptors;
 use self::drain::finish;
 use self::echo::with_echo;
@@ -76,6 +77,7 @@ use crate::logging::Logging;
 use crate::output;
 use crate::runtime::{ReloadRequests, StopRequests};
 use crate::transport::farewell;
+use crate::web_content::{Content, boxed};
 
 pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failure> {
     let config = effective(&args)?;
@@ -121,7 +123,7 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     let port = server.local_addr().port();
     let most = descriptors.connections;
     let plain = content::redirections(&config, port, current.clone())?;
-    let plain = content::boxed(challenges.http.layer(plain));
+    let plain = boxed(challenges.http.layer(plain));
     let redirections = serve_redirections(&config, most, &responses, plain, &mut sockets).await?;
     if let Some(redirections) = &redirections {
         announce_redirections(redirections.local_addr(), args.json)?;

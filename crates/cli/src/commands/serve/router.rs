@@ -6,15 +6,16 @@ use std::convert::Infallible;
 
 use http::header::LOCATION;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use swiftwater_http::web::body::{Body, text_response};
+use swiftwater_http::web::connection_info::ConnectionInfo;
 use swiftwater_http::web::host::{host, host_name};
 use swiftwater_http::web::request_path::RequestPath;
 use swiftwater_http::web::upgrade::UpgradeRequest;
 use tower::ServiceExt;
 
 use super::config::values::{HostPattern, RoutePath};
-use super::content::Content;
+use crate::web_content::Content;
 
 /// Sites by their hosts.
 #[derive(Clone, Default)]
@@ -42,6 +43,8 @@ pub(super) struct RouteService {
     pub(super) relocate: bool,
     /// Whether the content answers requests for other protocols itself.
     pub(super) takes_protocols: bool,
+    /// Whether the content is a proxy for tunnels, in whose paths a slash may be part of a segment (RFC 9484, section 4.6).
+    pub(super) tunnels: bool,
     pub(super) content: Content,
 }
 
@@ -68,7 +71,7 @@ impl Router {
         &self,
         request: Request<Body>,
     ) -> Result<Response<Body>, Infallible> {
-        let Some(routes) = self.site(host(&request)) else {
+        let Some(routes) = self.site(site_name(&request)) else {
             // RFC 9110, section 15.5.20.
             return Ok(text_response(
                 StatusCode::MISDIRECTED_REQUEST,
@@ -110,6 +113,19 @@ impl Router {
     }
 }
 
+/// The host whose site answers a request. A request for a TCP tunnel names the target in its place (RFC 9110, section
+/// 9.3.6): the site is that of the name by which the client knows the server.
+fn site_name(request: &Request<Body>) -> Option<&str> {
+    let upgrade = request.extensions().get::<UpgradeRequest>();
+    let is_to_target = request.method() == Method::CONNECT
+        && upgrade.is_none_or(|upgrade| upgrade.protocol().is_none());
+    if is_to_target {
+        let connection = request.extensions().get::<ConnectionInfo>()?;
+        return connection.server_name.as_deref();
+    }
+    host(request)
+}
+
 /// Result of routing a path.
 enum Choice<'a> {
     /// A route, and the rest of the path after the route's own.
@@ -134,15 +150,21 @@ fn choose<'a>(routes: &'a [RouteService], path: &'a str) -> Choice<'a> {
     let Ok(meaning) = RequestPath::parse(path) else {
         return Choice::Refused;
     };
-    if meaning.is_ambiguous() || has_dot_segments(path) {
+    if has_dot_segments(path) {
         return Choice::Refused;
     }
     // The longest first.
     let found = routes.iter().find_map(|route| {
         let rest = meaning.strip_prefix(route.path.as_str())?;
-        Some(Choice::Route(route, rest))
+        Some((route, rest))
     });
-    found.unwrap_or(Choice::None)
+    match found {
+        Some((route, rest)) if route.tunnels || !meaning.is_ambiguous() => {
+            Choice::Route(route, rest)
+        }
+        None if !meaning.is_ambiguous() => Choice::None,
+        _ => Choice::Refused,
+    }
 }
 
 impl RouteService {
@@ -238,6 +260,11 @@ mod tests {
 
     /// Routes whose content is never requested.
     fn routes(paths: &[&str]) -> Routes {
+        routes_with_tunnels(paths, &[])
+    }
+
+    /// The same, of which `tunnels` are proxies for tunnels.
+    fn routes_with_tunnels(paths: &[&str], tunnels: &[&str]) -> Routes {
         let content = service_fn(|_| async { Ok(text_response(StatusCode::OK, "")) });
         let paths = paths.iter().map(|path| {
             let value = toml::Value::String((*path).to_owned());
@@ -247,6 +274,7 @@ mod tests {
                 directory: true,
                 relocate: true,
                 takes_protocols: false,
+                tunnels: tunnels.contains(path),
                 content: Content::new(content),
             }
         });
@@ -330,6 +358,20 @@ mod tests {
         }
         for path in ["/...", "/.well-known/x", "/a..b", "/%2e%2e%2e", "/a;b"] {
             leads(&several, path, "/", path);
+        }
+    }
+
+    #[test]
+    fn a_slash_may_be_within_a_segment_of_a_tunnel() {
+        let routes = routes_with_tunnels(&["/", "/.well-known/masque"], &["/.well-known/masque"]);
+        let scope = "/.well-known/masque/ip/10.0.0.0%2F8/*/";
+        leads(&routes, scope, "/.well-known/masque", "/ip/10.0.0.0%2F8/*/");
+        for path in [
+            "/a%2Fb",
+            "/.well-known%2Fmasque/ip/x/",
+            "/.well-known/masque/ip/../x/",
+        ] {
+            assert_eq!(chosen(&routes, path), Err(()), "{path}");
         }
     }
 

@@ -11,9 +11,9 @@ use swiftwater_http::web::proxy::{Proxy, ProxyOptions, UpstreamTls};
 use super::client_certificate;
 use super::config;
 use super::config::values::{Period, UpstreamUrl, Upstreams};
-use super::content::{Content, boxed};
 use crate::exit::{Exit, Failure};
 use crate::identity::read_certificates;
+use crate::web_content::{Content, boxed};
 
 /// Time between health checks of an upstream.
 const HEALTH_INTERVAL: Duration = Duration::from_secs(10);

@@ -17,7 +17,7 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
     let asked = Asked::all(&args)?;
     let chain = chain(&args)?;
     // Before anything is connected: most often it is permission that is missing.
-    let mut interface = IpEnd::open(&args, chain.nearest()).await?;
+    let mut interface = IpEnd::open(&args, &chain).await?;
     let mut stops = StopRequests::new()?;
     let tunnels = chain.tunnels();
     // A proxy that can't be reached is better known now than at the first datagram.
@@ -49,14 +49,18 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
         stopped = stops.next() => stopped,
     };
     running.shutdown().await;
+    // Before anything is printed, which may fail.
+    if let Some(interface) = &mut interface {
+        interface.close().await;
+    }
+    chain.hang_up().await;
     for (asked, local, end) in &ends {
         let target = asked.target();
         described(asked, local, target.as_deref()).ended(&end.stats(), args.json)?;
     }
     if let Some(interface) = interface {
-        interface.ended(args.json).await?;
+        interface.ended(args.json)?;
     }
-    chain.hang_up().await;
     outcome
 }
 

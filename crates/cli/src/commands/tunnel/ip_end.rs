@@ -14,14 +14,15 @@ mod linux {
     use swiftwater_tunnel::client::{IpTunnel, OpenError, TunnelClient};
     use swiftwater_tunnel::ip::Scope;
     use swiftwater_tunnel::policy::Prefix;
-    use tokio::net::lookup_host;
     use tokio::time::{Instant, sleep_until, timeout};
 
     use super::super::args::ConnectArgs;
     use super::super::outage::Outages;
     use super::super::report::{InterfaceEvent, Reached, name_of};
-    use crate::exit::{Exit, Failure, plain_io_error};
+    use crate::exit::{Exit, Failure};
     use crate::output;
+    use crate::proxies::ProxyChain;
+    use crate::transport::resolve;
 
     const KIND: &str = "ip";
 
@@ -72,19 +73,19 @@ mod linux {
     }
 
     impl IpEnd {
-        /// Makes the device, if one is asked for; packets to the nearest proxy, at `host` and `port`, don't go into it.
+        /// Makes the device, if one is asked for. Packets to the nearest proxy of `chain` don't go into it, nor do lookups of
+        /// its name: its addresses remain those of now.
         pub(in super::super) async fn open(
             args: &ConnectArgs,
-            (host, port): (&str, u16),
+            chain: &ProxyChain,
         ) -> Result<Option<Self>, Failure> {
             let Some(name) = args.tun.clone() else {
                 return Ok(None);
             };
-            let found = lookup_host((host, port)).await.map_err(|error| {
-                let why = plain_io_error(&error);
-                Failure::new(Exit::UnknownHost, format_args!("{host}: {why}"))
-            })?;
-            let proxy: Vec<IpAddr> = found.map(|it| it.ip().to_canonical()).collect();
+            let (host, port) = chain.nearest();
+            let found = resolve(host, port).await?;
+            let proxy: Vec<IpAddr> = found.iter().map(|it| it.ip().to_canonical()).collect();
+            chain.fix_addresses(found);
             let wanted: Vec<Prefix> = args.routes.iter().map(|it| it.0).collect();
             let interface = IpInterface::open(&name, WantedRoutes::within(&wanted), &proxy);
             Ok(Some(Self {
@@ -118,16 +119,14 @@ mod linux {
             let scope = args.tun_scope.as_ref().unwrap_or(&Scope::ANY);
             let mut tunnel = tunnels.open_ip(scope).await?;
             let time_limit = args.trust.connect_timeout;
-            let configured = timeout(time_limit, self.interface.configure(&mut tunnel)).await;
-            match configured {
-                Ok(configured) => configured?,
-                Err(_) => {
-                    return Err(Cause::Temporary(Failure::new(
-                        Exit::Connection,
-                        format_args!("the proxy assigned no address in {time_limit:?}"),
-                    )));
-                }
-            }
+            let Ok(configured) = timeout(time_limit, tunnel.configured()).await else {
+                return Err(Cause::Temporary(Failure::new(
+                    Exit::Connection,
+                    format_args!("the proxy assigned no address in {time_limit:?}"),
+                )));
+            };
+            configured.map_err(InterfaceError::from)?;
+            self.interface.configure(&mut tunnel).await?;
             self.tunnel = Some(tunnel);
             Ok(())
         }
@@ -216,10 +215,14 @@ mod linux {
             self.announce(&proxy, json)
         }
 
-        /// Removes the device, and says what passed.
-        pub(in super::super) async fn ended(mut self, json: bool) -> Result<(), Failure> {
-            let stats = self.interface.stats();
+        /// Removes the routes that the device does not take along.
+        pub(in super::super) async fn close(&mut self) {
             self.interface.close().await;
+        }
+
+        /// Removes the device, and says what passed.
+        pub(in super::super) fn ended(self, json: bool) -> Result<(), Failure> {
+            let stats = self.interface.stats();
             let event = InterfaceEvent::Ended {
                 kind: KIND,
                 local: &self.name,
@@ -247,6 +250,7 @@ mod elsewhere {
     use super::super::args::ConnectArgs;
     use super::super::report::Reached;
     use crate::exit::{Exit, Failure};
+    use crate::proxies::ProxyChain;
 
     /// There is no such interface here.
     pub(in super::super) enum IpEnd {}
@@ -254,7 +258,7 @@ mod elsewhere {
     impl IpEnd {
         pub(in super::super) async fn open(
             args: &ConnectArgs,
-            _: (&str, u16),
+            _: &ProxyChain,
         ) -> Result<Option<Self>, Failure> {
             match args.tun {
                 Some(_) => Err(Failure::new(Exit::Usage, "--tun needs Linux")),
@@ -283,7 +287,11 @@ mod elsewhere {
             }
         }
 
-        pub(in super::super) async fn ended(self, _: bool) -> Result<(), Failure> {
+        pub(in super::super) async fn close(&mut self) {
+            match *self {}
+        }
+
+        pub(in super::super) fn ended(self, _: bool) -> Result<(), Failure> {
             match self {}
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! - `tunnel serve` is [`super::serve`] with tunnels as the only content.
 //! - [`args`]: flags; [`forward`]: what `-L` says.
-//! - `connect`: the client; `connector`: its connections to the proxy; `local_end`: its local addresses; `ip_end`: its network interface; `outage`: when that
-//!   tries to open a tunnel again; `report`: what it prints.
+//! - `connect`: the client; `local_end`: its local addresses; `ip_end`: its network interface; `outage`: when that tries to open
+//!   a tunnel again; `report`: what it prints. Connections to the proxy are in [`crate::proxies`].
 
 pub mod args;
 mod connect;

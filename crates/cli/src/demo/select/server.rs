@@ -6,18 +6,19 @@ use std::sync::{Arc, mpsc};
 
 use http::{Request, Response, StatusCode};
 use swiftwater_http::tcp::{Certificates, TcpServer, server_config};
-use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
+use swiftwater_http::udp::ALPN_HTTP3;
 use swiftwater_http::web::body::{Body, text_response};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
 use tower::service_fn;
 
 use super::variant::Stage;
+use crate::demo::http3_connections::serve_http3;
 use crate::demo::tcp_controller;
 use crate::exit::{Exit, Failure};
 use crate::runtime::single_threaded;
 use crate::transport::{listen, server};
+use crate::web_content::boxed;
 
 /// A server that runs.
 pub(super) struct Listening {
@@ -60,32 +61,21 @@ async fn serve(
     let quic = listen(&server(identity, &[ALPN_HTTP3], &stage.plan.tuning), at)?;
     let service = {
         let stage = Arc::clone(stage);
-        service_fn(move |request: Request<Body>| {
+        boxed(service_fn(move |request: Request<Body>| {
             let content = stage.plan.browsing.content(request.uri().path());
             let response = match content {
                 Some(content) => Response::new(Body::full(content)),
                 None => text_response(StatusCode::NOT_FOUND, ""),
             };
             std::future::ready(Ok::<_, Infallible>(response))
-        })
+        }))
     };
     // Stops when dropped.
     let _over_tcp = TcpServer::tls(Arc::new(tls)).serve(listener, service.clone())?;
     let _ = ready.send(Ok(Listening { at, tcp_controller }));
-    let http = H3Server::default();
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            connection = quic.accept() => {
-                let Some(connection) = connection else { return Ok(()) };
-                let (http, service) = (http.clone(), service.clone());
-                connections.spawn(async move {
-                    if let Err(error) = http.serve(connection, service).await {
-                        tracing::info!(%error, "a connection failed");
-                    }
-                });
-            }
-            _ = &mut stop => return Ok(()),
-        }
+    tokio::select! {
+        () = serve_http3(&quic, service, |_| ()) => {}
+        _ = &mut stop => {}
     }
+    Ok(())
 }

@@ -10,22 +10,24 @@ use swiftwater::link::LinkConfig;
 use swiftwater::net::relay::{Relay, RelayConfig};
 use swiftwater::{CertificateDer, Client, Connection, DevCertificate, Server};
 use swiftwater_http::h3;
-use swiftwater_http::udp::{ALPN_HTTP3, H3Server, SendRequest};
+use swiftwater_http::udp::{ALPN_HTTP3, SendRequest};
 use swiftwater_http::web::body::{Body, text_response};
 use swiftwater_tunnel::client::{Connect, Connecting, TunnelCarrier, TunnelClient};
 use swiftwater_tunnel::policy::{Ports, TargetPolicy};
 use swiftwater_tunnel::proxy::{Access, ProxyConfig, TunnelProxy};
 use swiftwater_tunnel::target::Template;
 use swiftwater_tunnel::transport::{fit_initial_packets, for_client};
-use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
-use tower::{Service, service_fn};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tower::service_fn;
 
 use super::plan::{Plan, System};
+use crate::demo::http3_connections::serve_http3;
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
 use crate::transport::{
     CloseReason, Trust, build_failure, client, client_failure, farewell, hang_up, listen, server,
 };
+use crate::web_content::{Content, boxed};
 
 /// Where everything listens.
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -118,7 +120,10 @@ impl Course {
         let far = relay(plan, origin.server.local_addr(), delay.clone(), delay).await?;
         let proxy =
             server(&stage.identity, &[ALPN_HTTP3], &plan.tuning).transport(fit_initial_packets);
-        let proxy = Serving::start(listen(&proxy, LOOPBACK)?, TunnelProxy::new(proxy_config()?));
+        let proxy = Serving::start(
+            listen(&proxy, LOOPBACK)?,
+            boxed(TunnelProxy::new(proxy_config()?)),
+        );
         let near = relay(plan, proxy.server.local_addr(), up, down).await?;
         let outer = client(&trust, ALPN_HTTP3, &plan.tuning)
             .bind(LOOPBACK)
@@ -174,30 +179,15 @@ impl Course {
 }
 
 impl Serving {
-    fn start<S>(server: Server, service: S) -> Self
-    where
-        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
-            + Clone
-            + Send
-            + 'static,
-        S::Future: Send,
-    {
+    fn start(server: Server, content: Content) -> Self {
         let accepted = Accepted::default();
         let (listener, list) = (server.clone(), Arc::clone(&accepted));
         let task = tokio::spawn(async move {
-            let http = H3Server::default();
-            let mut connections = JoinSet::new();
-            while let Some(connection) = listener.accept().await {
+            serve_http3(&listener, content, |connection| {
                 let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);
                 list.push(connection.clone());
-                drop(list);
-                let (http, service) = (http.clone(), service.clone());
-                connections.spawn(async move {
-                    if let Err(error) = http.serve(connection, service).await {
-                        tracing::info!(%error, "a connection failed");
-                    }
-                });
-            }
+            })
+            .await;
         });
         Self {
             server,
@@ -214,20 +204,15 @@ impl Serving {
 }
 
 /// Answers `/SIZE` with that much of `content`.
-fn objects(
-    content: Bytes,
-) -> impl Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
-+ Clone
-+ Send
-+ 'static {
-    service_fn(move |request: Request<Body>| {
+fn objects(content: Bytes) -> Content {
+    boxed(service_fn(move |request: Request<Body>| {
         let size: Result<usize, _> = request.uri().path().trim_start_matches('/').parse();
         let response = match size {
             Ok(size) if size <= content.len() => Response::new(Body::full(content.slice(..size))),
             _ => text_response(StatusCode::NOT_FOUND, "no such object\n"),
         };
-        async move { Ok(response) }
-    })
+        std::future::ready(Ok::<_, Infallible>(response))
+    }))
 }
 
 /// For everybody on this machine, while the demonstration runs.

@@ -6,20 +6,21 @@ use std::sync::{Arc, mpsc};
 
 use http::{Request, Response, StatusCode};
 use swiftwater_http::tcp::{Certificates, TcpLimits, TcpServer, server_config};
-use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
+use swiftwater_http::udp::ALPN_HTTP3;
 use swiftwater_http::web::body::{Body, text_response};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
-use tower::{Service, service_fn};
+use tower::service_fn;
 
 use super::plan::WebProtocol;
 use super::visit::Stage;
 use super::website::Website;
+use crate::demo::http3_connections::serve_http3;
 use crate::demo::tcp_controller;
 use crate::exit::{Exit, Failure};
 use crate::runtime::single_threaded;
 use crate::transport::{listen, server};
+use crate::web_content::{Content, boxed};
 
 /// Concurrent requests, the same for both.
 const STREAMS: u32 = 128;
@@ -69,22 +70,11 @@ async fn http3(
         address: quic.local_addr(),
         tcp_controller: None,
     }));
-    let http = H3Server::default();
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            connection = quic.accept() => {
-                let Some(connection) = connection else { return Ok(()) };
-                let (http, service) = (http.clone(), service(&stage.website));
-                connections.spawn(async move {
-                    if let Err(error) = http.serve(connection, service).await {
-                        tracing::info!(%error, "a connection failed");
-                    }
-                });
-            }
-            _ = &mut stop => return Ok(()),
-        }
+    tokio::select! {
+        () = serve_http3(&quic, content(&stage.website), |_| ()) => {}
+        _ = &mut stop => {}
     }
+    Ok(())
 }
 
 async fn http2(
@@ -108,31 +98,21 @@ async fn http2(
     };
     let _running = TcpServer::tls(Arc::new(tls))
         .limits(limits)
-        .serve(listener, service(&stage.website))?;
+        .serve(listener, content(&stage.website))?;
     // Stops when dropped.
     let _ = stop.await;
     Ok(())
 }
 
 /// Answers with the object at the path.
-fn service(
-    website: &Arc<Website>,
-) -> impl Service<
-    Request<Body>,
-    Response = Response<Body>,
-    Error = Infallible,
-    Future = impl Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
-> + Clone
-+ Send
-+ Sync
-+ 'static {
+fn content(website: &Arc<Website>) -> Content {
     let website = Arc::clone(website);
-    service_fn(move |request: Request<Body>| {
-        let content = website.content(request.uri().path());
-        let response = match content {
-            Some(content) => Response::new(Body::full(content)),
+    boxed(service_fn(move |request: Request<Body>| {
+        let object = website.content(request.uri().path());
+        let response = match object {
+            Some(object) => Response::new(Body::full(object)),
             None => text_response(StatusCode::NOT_FOUND, ""),
         };
-        std::future::ready(Ok(response))
-    })
+        std::future::ready(Ok::<_, Infallible>(response))
+    }))
 }

@@ -10,11 +10,13 @@ use crate::h3::code::Code;
 use crate::h3::config::Config;
 use crate::h3::error::{Fault, HeadError};
 use crate::h3::fields::section_size;
-use crate::h3::headers_frame::HeadersFrame;
 use crate::h3::settings::Settings;
 use crate::qpack::{
     Decoded, Decoder, DecoderConfig, Encoder, EncoderConfig, FieldLine, QpackError,
 };
+
+/// Bytes that are allocated for a field section: enough for most.
+const USUAL_SECTION: usize = 128;
 
 /// Both directions of field compression.
 #[derive(Debug)]
@@ -60,16 +62,16 @@ impl Compression {
             .map_err(fault)
     }
 
-    /// Encodes the field section of a message on stream `id`, with the frame around it.
+    /// Encodes the field section of a message on stream `id`.
     pub(super) fn encode(
         &mut self,
         id: StreamId,
         fields: &[FieldLine<'_>],
-    ) -> Result<HeadersFrame, HeadError> {
+    ) -> Result<Vec<u8>, HeadError> {
         self.check_size(fields)?;
-        Ok(HeadersFrame::new(|section| {
-            self.encoder.encode(id.get(), fields, section);
-        }))
+        let mut section = Vec::with_capacity(USUAL_SECTION);
+        self.encoder.encode(id.get(), fields, &mut section);
+        Ok(section)
     }
 
     /// Fails if the section exceeds the peer's limit (RFC 9114, section 4.2.2).

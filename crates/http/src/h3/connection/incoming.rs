@@ -294,9 +294,9 @@ impl Connection {
         // A peer that does not accept even this response gets none.
         let sent = response_to_fields(&head)
             .and_then(|fields| self.compression.encode(id, &fields))
-            .is_ok_and(|frame| {
+            .is_ok_and(|section| {
                 let sending = &mut request.sending;
-                let result = sending.head(quic, id, &frame, &mut Bytes::new());
+                let result = sending.head(quic, id, &section, &mut Bytes::new());
                 result.and_then(|_| sending.end(quic, id)).is_ok()
             });
         if !sent {

@@ -61,7 +61,7 @@ impl Connection {
             self.reports.wants_requests = true;
             return Err(RequestError::Blocked);
         };
-        let frame = self.compression.encode(id, &fields)?;
+        let section = self.compression.encode(id, &fields)?;
         let mut request = Request::sent(head.method.clone());
         if is_session(head) {
             request.is_session = true;
@@ -72,7 +72,7 @@ impl Connection {
             .send_stream(id)
             .set_priority(request.priority.for_transport());
         // A stream opened just now is writable; only its connection may be closed.
-        let taken = request.sending.head(quic, id, &frame, content);
+        let taken = request.sending.head(quic, id, &section, content);
         self.reports.stats.content_sent += taken.unwrap_or(0) as u64;
         if end && content.is_empty() {
             let _ = request.sending.end(quic, id);
@@ -148,13 +148,13 @@ impl Connection {
         let fields = response_to_fields(head)?;
         let request = self.requests.get_mut(id).ok_or(SendError::Closed)?;
         request.sending.expect_head()?;
-        let frame = self.compression.encode(id, &fields)?;
+        let section = self.compression.encode(id, &fields)?;
         if is_final {
-            let taken = request.sending.head(quic, id, &frame, content)?;
+            let taken = request.sending.head(quic, id, &section, content)?;
             self.reports.stats.responses += 1;
             self.reports.stats.content_sent += taken as u64;
         } else {
-            request.sending.informational_head(quic, id, &frame)?;
+            request.sending.informational_head(quic, id, &section)?;
         }
         if end && content.is_empty() {
             request.sending.end(quic, id)?;
@@ -199,8 +199,8 @@ impl Connection {
     ) -> Result<(), SendError> {
         let request = self.requests.get_mut(id).ok_or(SendError::Closed)?;
         request.sending.expect_content()?;
-        let frame = self.compression.encode(id, &trailers_to_fields(trailers))?;
-        request.sending.trailers(quic, id, &frame)?;
+        let section = self.compression.encode(id, &trailers_to_fields(trailers))?;
+        request.sending.trailers(quic, id, &section)?;
         self.wrap_up(now, quic);
         Ok(())
     }

@@ -17,7 +17,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use super::target_names::TargetNames;
-use super::tunnel_flow::{self, Flow, MAX_WAITING, REFUSED_FOR};
+use super::tunnel_flow::{self, Flow, MAX_WAITING};
+use crate::client::REFUSED_FOR;
 use crate::client::error::{MIN_QUIC_DATAGRAM, OpenError, TunnelError};
 use crate::client::tunnel_client::TunnelClient;
 use crate::client::udp_tunnel::UdpSender;

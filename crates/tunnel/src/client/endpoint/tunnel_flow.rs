@@ -10,6 +10,7 @@ use tokio::select;
 use tokio::time::{Instant, sleep_until};
 
 use super::carrier::Flows;
+use crate::client::REFUSED_FOR;
 use crate::client::error::{MIN_QUIC_DATAGRAM, OpenError};
 use crate::client::tunnel_client::TunnelClient;
 use crate::client::udp_tunnel::{FromTunnel, UdpSender};
@@ -17,9 +18,6 @@ use crate::target::Target;
 
 /// Payloads that wait for a tunnel to open; more are dropped.
 pub(super) const MAX_WAITING: usize = 64;
-
-/// For so long nothing is tried again after a refusal.
-pub(super) const REFUSED_FOR: Duration = Duration::from_secs(1);
 
 /// For so long the connection to the proxy may find out what its path carries. It is noticed at the next repetition of a
 /// client's first packet, which come 1, 3 and 7 s after it (RFC 9002, section 6.2).

@@ -21,7 +21,7 @@ use crate::policy::Prefix;
 /// The largest MTU of the interface, bytes: that of Ethernet, also where the tunnel carries more.
 const MAX_MTU: u16 = 1500;
 
-/// The MTU until the one of the tunnel is known, bytes.
+/// The MTU until the one of the tunnel is known, bytes: the least with IPv6 ([`MIN_IPV6_MTU`]).
 const FIRST_MTU: u16 = 1280;
 
 /// How often the MTU follows that of the tunnel.
@@ -165,8 +165,9 @@ impl IpInterface {
         })
     }
 
-    /// Waits until the tunnel has addresses and routes, and gives the interface what it needs. Fails if none of the
-    /// routes is wanted.
+    /// Waits until the tunnel has addresses and routes, and gives the interface what it needs; a new tunnel in place of
+    /// one that has ended, too. What the interface routed before, and the proxy still advertises, is routed to it all the
+    /// time, so that nothing leaves by another interface. Fails if none of the routes is wanted.
     pub async fn configure(&mut self, tunnel: &mut IpTunnel) -> Result<(), InterfaceError> {
         tunnel.configured().await?;
         self.apply(&tunnel.sender()).await?;
@@ -241,40 +242,46 @@ impl IpInterface {
     /// Makes the interface what the proxy said.
     async fn apply(&mut self, sender: &IpSender) -> Result<(), InterfaceError> {
         self.follow_mtu(sender)?;
-        // The kernel takes addresses of IPv6 only with an MTU that is large enough.
-        let has_ipv6 = usize::from(self.state.mtu) >= MIN_IPV6_MTU;
+        // The kernel takes addresses of IPv6 only with an MTU that is large enough, which the tunnel then needs as well.
+        let has_ipv6 = sender.max_packet() >= MIN_IPV6_MTU;
         let mut assigned = sender.addresses();
         assigned.retain(|own| has_ipv6 || own.address().is_ipv4());
         let addresses: Vec<IpAddr> = assigned.iter().map(own_address).collect();
-        let routes = self.wanted.of(&sender.routes(), &assigned);
+        // A version of IP that had routes keeps them while a new tunnel has no address of it yet, or none at all: what is
+        // routed to the interface does not leave by another one because the tunnel is a new one.
+        let versions = self.state.routes.iter().map(Prefix::address);
+        let versions: Vec<IpAddr> = versions.chain(addresses.iter().copied()).collect();
+        let routes = self.wanted.of(&sender.routes(), &versions);
         let routes = routes.ok_or(InterfaceError::ManyRoutes)?;
         let index = self.index;
-        for &prefix in self.state.routes.iter().filter(|it| !routes.contains(it)) {
-            // It may have gone with an address.
-            let _ = self.kernel.remove_route(index, prefix).await;
-        }
-        for &address in self
-            .state
-            .addresses
-            .iter()
-            .filter(|it| !addresses.contains(it))
-        {
-            let _ = self.kernel.remove_address(index, address).await;
-        }
-        for &address in addresses
-            .iter()
-            .filter(|it| !self.state.addresses.contains(it))
-        {
+        // New ones come first: with its last address of IPv4 an interface loses the routes of IPv4, and what is sent
+        // between would leave by another interface.
+        for &address in &addresses {
+            if self.state.addresses.contains(&address) {
+                continue;
+            }
             let added = self.kernel.add_address(index, address).await;
             added.map_err(|source| InterfaceError::Address { address, source })?;
+            self.state.addresses.push(address);
         }
         self.keep_proxy_outside(&routes).await?;
-        for &prefix in routes.iter().filter(|it| !self.state.routes.contains(it)) {
+        for &prefix in &routes {
+            if self.state.routes.contains(&prefix) {
+                continue;
+            }
             let added = self.kernel.add_route(index, prefix).await;
             added.map_err(|source| InterfaceError::Route { prefix, source })?;
+            self.state.routes.push(prefix);
+        }
+        for &prefix in self.state.routes.iter().filter(|it| !routes.contains(it)) {
+            let _ = self.kernel.remove_route(index, prefix).await;
+        }
+        self.state.routes = routes;
+        let kept = |address: &IpAddr| addresses.contains(address);
+        for &address in self.state.addresses.iter().filter(|it| !kept(it)) {
+            let _ = self.kernel.remove_address(index, address).await;
         }
         self.state.addresses = addresses;
-        self.state.routes = routes;
         Ok(())
     }
 
@@ -295,7 +302,11 @@ impl IpInterface {
     /// Makes the MTU that of the tunnel; true if it was another.
     fn follow_mtu(&mut self, sender: &IpSender) -> Result<bool, InterfaceError> {
         let mtu = u16::try_from(sender.max_packet()).unwrap_or(MAX_MTU);
-        let mtu = mtu.min(MAX_MTU);
+        let mut mtu = mtu.min(MAX_MTU);
+        if self.state.routes.iter().any(|it| it.address().is_ipv6()) {
+            // With less the kernel takes the routes of IPv6 away.
+            mtu = mtu.max(FIRST_MTU);
+        }
         let is_other = mtu != self.state.mtu;
         if is_other {
             self.device.set_mtu(mtu).map_err(InterfaceError::Failed)?;

@@ -22,13 +22,13 @@ impl WantedRoutes {
     }
 
     /// The prefixes for the kernel out of what the proxy advertises, in order and without overlaps: of the versions of
-    /// IP that `addresses` have, and never loopback, link-local and multicast addresses. `None` if they are too many.
+    /// IP that `versions` have, and never loopback, link-local and multicast addresses. `None` if they are too many.
     ///
     /// A default route is two halves, so that the one that there is stays.
-    pub(super) fn of(&self, advertised: &Routes, addresses: &[Prefix]) -> Option<Vec<Prefix>> {
+    pub(super) fn of(&self, advertised: &Routes, versions: &[IpAddr]) -> Option<Vec<Prefix>> {
         let has_version = |range: &AddressRange| {
-            let mut addresses = addresses.iter();
-            addresses.any(|own| own.address().is_ipv4() == range.is_ipv4())
+            let mut versions = versions.iter();
+            versions.any(|version| version.is_ipv4() == range.is_ipv4())
         };
         let advertised = advertised.as_slice().iter().map(|route| route.addresses);
         let mut ranges: Vec<AddressRange> = advertised.filter(has_version).collect();
@@ -111,8 +111,8 @@ mod tests {
 
     #[test]
     fn what_is_routed() {
-        let both: Vec<Prefix> = ["10.9.0.2/32", "fd00::2/128"]
-            .map(|it| it.parse().expect("a prefix"))
+        let both: Vec<IpAddr> = ["10.9.0.2", "fd00::2"]
+            .map(|it| it.parse().expect("an address"))
             .to_vec();
         let all = routes(&[("0.0.0.0", "255.255.255.255", 0)]);
         let everything = text(WantedRoutes::ALL.of(&all, &both));
@@ -179,7 +179,7 @@ mod tests {
             }
         });
         let routes = Routes::new(ranges.collect()).expect("in order");
-        let own = ["10.9.0.2/32".parse().expect("a prefix")];
+        let own = ["10.9.0.2".parse().expect("an address")];
         assert_eq!(WantedRoutes::ALL.of(&routes, &own), None);
     }
 }

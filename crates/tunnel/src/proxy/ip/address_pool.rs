@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::policy::Prefix;
 
+/// Addresses that were given back and wait before they are used again, at most.
+const WAITING: usize = 4096;
+
 /// The addresses that no tunnel has. One that was given back is used again last, so that packets for the tunnel
 /// before are late by then.
 #[derive(Debug)]
@@ -49,7 +52,7 @@ impl AddressPool {
 
     /// An address for a tunnel, if one is left.
     pub(super) fn take(&mut self) -> Option<IpAddr> {
-        let Some(address) = self.next else {
+        let Some(address) = self.next.filter(|_| self.returned.len() < WAITING) else {
             return self.returned.pop_front();
         };
         self.next = (address < self.last).then(|| after(address)).flatten();

@@ -10,6 +10,7 @@ use super::address_pool::AddressPool;
 use super::exchange::Exchange;
 use crate::device::PacketDevice;
 use crate::policy::{Prefix, TargetPolicy};
+use crate::proxy::own_addresses::own_addresses;
 
 /// The addresses for tunnels, and the device that their packets go to.
 ///
@@ -68,8 +69,8 @@ impl IpNetwork {
         }
     }
 
-    /// The same policy, and tunnels do not reach the network's own addresses, those of the proxy and of other tunnels,
-    /// unless they are allowed explicitly: these may be public.
+    /// The same policy, and tunnels do not reach the network's own addresses, those of the proxy and of other tunnels, nor
+    /// the addresses that its machine has now, unless they are allowed explicitly: these may be public.
     fn guarded_by(&self, policy: &TargetPolicy) -> TargetPolicy {
         let is_allowed = |prefix: &Prefix| {
             let mut allowed = policy.allowed.iter();
@@ -79,6 +80,7 @@ impl IpNetwork {
         let mut guarded = policy.clone();
         let own = self.prefixes.iter().filter(|prefix| !is_allowed(prefix));
         guarded.denied.extend(own);
+        guarded.denied.extend(own_addresses(policy));
         guarded
     }
 }

@@ -16,6 +16,7 @@ use crate::CONNECT_IP;
 use crate::ip::{AddressRange, Scope, ScopeTarget};
 use crate::policy::{Prefix, TargetDenied};
 use crate::proxy::refusal::Refusal;
+use crate::proxy::usage::TunnelPermit;
 use crate::proxy::{CAPSULE_PROTOCOL, TunnelProxy, WAITING_PIECES, resolve};
 
 impl TunnelProxy {
@@ -30,7 +31,9 @@ impl TunnelProxy {
         let shared = &self.shared;
         let Attachment { exchange, policy } = attachment;
         let user = shared.config.access.check(head)?;
-        let targets = self.scope_addresses(&scope).await?;
+        let limits = &shared.config.limits;
+        let permit = shared.config.usage.permit(limits, user.as_deref())?;
+        let (targets, permit) = self.scope_addresses(&scope, permit).await?;
         let rules = PacketRules::new(policy.clone(), targets, scope.protocol);
         if rules.routes().as_slice().is_empty() {
             return Err(nothing_permitted(&scope));
@@ -39,7 +42,6 @@ impl TunnelProxy {
         if !exchange.has_version(ipv4, ipv6) {
             return Err(Refusal::NoSuchVersion);
         }
-        let place = shared.places.take(user.as_deref())?;
         let membership = exchange
             .join(ipv4, ipv6, &shared.counters)
             .map_err(Refusal::Socket)?;
@@ -52,15 +54,14 @@ impl TunnelProxy {
             datagrams: head.extensions.get::<HttpDatagrams>().cloned(),
             to_client,
             from_client: asked.incoming().unwrap_or_default(),
-            budget: place.budget(),
-            idle_timeout: shared.config.limits.idle_timeout,
+            budget: permit.budget(),
             counters: Arc::clone(&shared.counters),
         };
         tracing::debug!(%scope, "IP tunnel opened");
         tokio::spawn(async move {
             let end = tunnel.run().await;
             tracing::debug!(%scope, %end, "IP tunnel closed");
-            drop(place);
+            drop(permit);
         });
         let mut response = asked.accepting(CONNECT_IP, Body::new(body));
         let headers = response.headers_mut();
@@ -68,22 +69,27 @@ impl TunnelProxy {
         Ok(response)
     }
 
-    /// The addresses of a scope; `None` for all.
-    async fn scope_addresses(&self, scope: &Scope) -> Result<Option<Vec<AddressRange>>, Refusal> {
+    /// The addresses of a scope, for the tunnel of `permit`; `None` for all.
+    async fn scope_addresses(
+        &self,
+        scope: &Scope,
+        permit: TunnelPermit,
+    ) -> Result<(Option<Vec<AddressRange>>, TunnelPermit), Refusal> {
         let config = &self.shared.config;
         match &scope.target {
-            ScopeTarget::Any => Ok(None),
-            ScopeTarget::Prefix(prefix) => Ok(Some(vec![(*prefix).into()])),
+            ScopeTarget::Any => Ok((None, permit)),
+            ScopeTarget::Prefix(prefix) => Ok((Some(vec![(*prefix).into()]), permit)),
             ScopeTarget::Name(name) => {
-                let resolver = &*self.shared.resolver;
+                let resolver = &self.shared.resolver;
                 let time_limit = config.limits.resolution;
-                let found = resolve::name_addresses(resolver, name, 0, time_limit).await?;
+                let resolved = resolve::name_addresses(resolver, name, 0, permit, time_limit);
+                let (found, permit) = resolved.await?;
                 if found.is_empty() {
                     return Err(Refusal::NoAddress);
                 }
                 let permitted = config.policy.permitted(found)?;
                 let single = permitted.iter().map(|found| Prefix::single(found.ip()));
-                Ok(Some(single.map(AddressRange::from).collect()))
+                Ok((Some(single.map(AddressRange::from).collect()), permit))
             }
         }
     }

@@ -2,7 +2,6 @@
 
 use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::channel::Sender;
@@ -24,7 +23,6 @@ use crate::ip::{
     MAX_IP_CAPSULE, MAX_PACKET, MIN_IPV6_MTU, PADDING_OF_CLIENT, is_ip_capsule,
 };
 use crate::proxy::content::Content;
-use crate::proxy::idle::Idle;
 use crate::proxy::stats::{Counters, Dropped};
 use crate::proxy::user_budget::{Direction, UserBudget};
 
@@ -41,7 +39,6 @@ pub(super) struct IpTunnel {
     pub(super) from_client: Body,
     /// What the user may pass; `None` without a limit.
     pub(super) budget: Option<Arc<UserBudget>>,
-    pub(super) idle_timeout: Duration,
     pub(super) counters: Arc<Counters>,
 }
 
@@ -74,9 +71,6 @@ pub(super) enum IpTunnelEnd {
     /// The device for packets failed.
     #[error("the device for packets failed")]
     Device,
-    /// Nothing was received from either side.
-    #[error("nothing was received for the idle timeout")]
-    Idle,
 }
 
 impl IpTunnel {
@@ -103,10 +97,9 @@ impl IpTunnel {
             packets: &mut packets,
             datagrams: self.datagrams.as_ref(),
             content: Content::new(self.from_client),
-            idle: Idle::new(self.idle_timeout, Arc::default()),
         };
         let Err(end) = tunnel.forward(inputs).await;
-        if !matches!(end, IpTunnelEnd::Finished | IpTunnelEnd::Idle) {
+        if !matches!(end, IpTunnelEnd::Finished) {
             tunnel.client.abort(end);
         }
         drop(lease);
@@ -120,7 +113,6 @@ struct Inputs<'a> {
     packets: &'a mut tokio::sync::mpsc::Receiver<Bytes>,
     datagrams: Option<&'a HttpDatagrams>,
     content: Content,
-    idle: Idle,
 }
 
 /// The state of a tunnel.
@@ -144,7 +136,6 @@ impl Forwarding {
             packets,
             datagrams,
             mut content,
-            mut idle,
         } = inputs;
         let routes = IpCapsule::RouteAdvertisement(self.rules.routes());
         self.client.send_capsule(&routes).await?;
@@ -160,26 +151,20 @@ impl Forwarding {
                 _ = look.tick(), if self.addresses.is_waiting() => self.look_at_link().await?,
                 packet = packets.recv() => {
                     let packet = packet.ok_or(IpTunnelEnd::Device)?;
-                    idle.restart();
                     self.forward_to_client(&packet)?;
                 }
                 datagram = next_datagram(datagrams) => {
                     let datagram = datagram.ok_or(IpTunnelEnd::ClientGone)?;
-                    idle.restart();
                     self.forward_to_network(datagram);
                 }
                 piece = content.next() => match piece {
-                    Some(Ok(mut piece)) => {
-                        idle.restart();
-                        self.take_capsules(&mut capsules, &mut piece).await?;
-                    }
+                    Some(Ok(mut piece)) => self.take_capsules(&mut capsules, &mut piece).await?,
                     Some(Err(())) => return Err(IpTunnelEnd::ClientGone),
                     None => {
                         let whole = capsules.finish();
                         return Err(whole.map_or(IpTunnelEnd::Truncated, |()| IpTunnelEnd::Finished));
                     }
                 },
-                () = idle.wait() => return Err(IpTunnelEnd::Idle),
             }
         }
     }

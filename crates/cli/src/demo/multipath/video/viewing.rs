@@ -10,11 +10,10 @@ use swiftwater::paths::{LocalEnd, PathPolicy, PathRule};
 use swiftwater::units::Instant;
 use swiftwater::{Client, Connection, MultipathConfig, Server};
 use swiftwater_http::client::{HttpClient, Policy};
-use swiftwater_http::udp::{ALPN_HTTP3, H3Server};
+use swiftwater_http::udp::ALPN_HTTP3;
 use swiftwater_http::web::body::{Body, text_response};
 use swiftwater_media::streaming::adaptation::AdaptationKind;
 use swiftwater_media::streaming::{ChunkedConfig, ChunkedPlayer, ChunkedReport};
-use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 use tower::service_fn;
 
@@ -26,6 +25,7 @@ use super::strategy::VideoStrategy;
 use crate::commands::play::load::presentation;
 use crate::commands::play::report::quantile;
 use crate::commands::play::session::Session;
+use crate::demo::http3_connections::serve_http3;
 use crate::demo::multipath::networks::{NetworkName, Networks};
 use crate::demo::multipath::plan::{Job, Plan};
 use crate::demo::multipath::variant::{Credentials, since};
@@ -34,6 +34,7 @@ use crate::multipath::PathManagers;
 use crate::stats::path_rows;
 use crate::transport::{Trust, build_failure, client, farewell, listen, server};
 use crate::url::Url;
+use crate::web_content::boxed;
 
 /// Failed requests in a row after which a viewer gives up.
 const FAILURES: u32 = 10;
@@ -159,22 +160,15 @@ impl Viewing {
 
     /// Answers requests, without end.
     async fn serve(&self) {
-        let http = H3Server::default();
-        let mut serving = JoinSet::new();
-        while let Some(connection) = self.server.accept().await {
+        let segments = Arc::clone(&self.segments);
+        let content = boxed(service_fn(move |request: Request<Body>| {
+            std::future::ready(Ok::<_, Infallible>(answer(&segments, &request)))
+        }));
+        serve_http3(&self.server, content, |connection| {
             let mut connections = (self.connections.lock()).unwrap_or_else(PoisonError::into_inner);
             connections.push(connection.clone());
-            drop(connections);
-            let (http, segments) = (http.clone(), Arc::clone(&self.segments));
-            let service = service_fn(move |request: Request<Body>| {
-                std::future::ready(Ok::<_, Infallible>(answer(&segments, &request)))
-            });
-            serving.spawn(async move {
-                if let Err(error) = http.serve(connection, service).await {
-                    tracing::info!(%error, "a connection failed");
-                }
-            });
-        }
+        })
+        .await;
     }
 
     /// Notes what the server has sent.
