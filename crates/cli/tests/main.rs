@@ -60,6 +60,7 @@ mod tunnel_chains;
 mod tunnel_get;
 mod tunnel_ip;
 mod tunnel_paths;
+mod tunnel_sites;
 mod tunnel_users;
 mod urls;
 mod web;

@@ -49,17 +49,19 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
         stopped = stops.next() => stopped,
     };
     running.shutdown().await;
-    // Before anything is printed, which may fail.
-    if let Some(interface) = &mut interface {
-        interface.close().await;
-    }
+    // Before anything is printed, which may fail. The connection's last packets leave while the way to the proxy is kept
+    // out of the tunnel.
     chain.hang_up().await;
+    let closed = match interface {
+        Some(interface) => Some(interface.close().await),
+        None => None,
+    };
     for (asked, local, end) in &ends {
         let target = asked.target();
         described(asked, local, target.as_deref()).ended(&end.stats(), args.json)?;
     }
-    if let Some(interface) = interface {
-        interface.ended(args.json)?;
+    if let Some(closed) = closed {
+        closed.print(args.json)?;
     }
     outcome
 }

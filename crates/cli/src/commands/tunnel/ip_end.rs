@@ -10,7 +10,9 @@ mod linux {
     use std::net::IpAddr;
     use std::time::Duration;
 
-    use swiftwater_tunnel::client::interface::{InterfaceError, IpInterface, WantedRoutes};
+    use swiftwater_tunnel::client::interface::{
+        InterfaceError, InterfaceStats, IpInterface, WantedRoutes,
+    };
     use swiftwater_tunnel::client::{IpTunnel, OpenError, TunnelClient};
     use swiftwater_tunnel::ip::Scope;
     use swiftwater_tunnel::policy::Prefix;
@@ -70,6 +72,12 @@ mod linux {
         name: String,
         interface: IpInterface,
         tunnel: Option<IpTunnel>,
+    }
+
+    /// A device that was removed.
+    pub(in super::super) struct ClosedIpEnd {
+        name: String,
+        stats: InterfaceStats,
     }
 
     impl IpEnd {
@@ -215,14 +223,20 @@ mod linux {
             self.announce(&proxy, json)
         }
 
-        /// Removes the routes that the device does not take along.
-        pub(in super::super) async fn close(&mut self) {
+        /// Removes the device, and what the kernel has because of it.
+        pub(in super::super) async fn close(mut self) -> ClosedIpEnd {
             self.interface.close().await;
+            ClosedIpEnd {
+                stats: self.interface.stats(),
+                name: self.name,
+            }
         }
+    }
 
-        /// Removes the device, and says what passed.
-        pub(in super::super) fn ended(self, json: bool) -> Result<(), Failure> {
-            let stats = self.interface.stats();
+    impl ClosedIpEnd {
+        /// Says what passed.
+        pub(in super::super) fn print(&self, json: bool) -> Result<(), Failure> {
+            let stats = &self.stats;
             let event = InterfaceEvent::Ended {
                 kind: KIND,
                 local: &self.name,
@@ -287,12 +301,12 @@ mod elsewhere {
             }
         }
 
-        pub(in super::super) async fn close(&mut self) {
-            match *self {}
+        pub(in super::super) async fn close(self) -> Self {
+            self
         }
 
-        pub(in super::super) fn ended(self, _: bool) -> Result<(), Failure> {
-            match self {}
+        pub(in super::super) fn print(&self, _: bool) -> Result<(), Failure> {
+            match *self {}
         }
     }
 }
