@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Response, StatusCode, Version};
+use swiftwater_http::h3::capsule::Capsule;
 use swiftwater_http::tcp::{RunningServer, TcpServer};
 use swiftwater_tunnel::client::{
     Connect, Connecting, ConnectingTcp, HttpVersions, OpenError, TcpConnection, TunnelClient,
     TunnelError,
 };
+use swiftwater_tunnel::context::{self, ContextId};
 use swiftwater_tunnel::proxy::{Token, TunnelProxy};
 use swiftwater_tunnel::proxy_status::ProxyError;
 use swiftwater_tunnel::target::Template;
@@ -450,4 +452,63 @@ async fn an_http2_proxy_without_extended_connect() {
         assert!(error.to_string().contains("404"), "{error}");
     })
     .await;
+}
+
+/// Connects to proxies that open the tunnel and read nothing of it.
+struct Stalling;
+
+impl Connect for Stalling {
+    fn connect(&self) -> Connecting<'_> {
+        Box::pin(async { Err("nobody answers".into()) })
+    }
+
+    fn versions(&self) -> HttpVersions {
+        HttpVersions::Tcp
+    }
+
+    fn connect_tcp(&self) -> ConnectingTcp<'_> {
+        Box::pin(async {
+            let (ours, mut theirs) = tokio::io::duplex(4096);
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(theirs.read_u8().await.unwrap());
+                }
+                let answer = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\n\
+                    upgrade: connect-udp\r\ncapsule-protocol: ?1\r\n\r\n";
+                theirs.write_all(answer.as_bytes()).await.unwrap();
+                // What the target sends still comes.
+                let payload = context::encode(ContextId::UDP, b"hello");
+                let mut capsule = Vec::new();
+                Capsule::datagram(payload.into()).encode(&mut capsule);
+                loop {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    if theirs.write_all(&capsule).await.is_err() {
+                        break;
+                    }
+                }
+            });
+            Ok(TcpConnection::http1(ours))
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_takes_nothing_ends_the_tunnel() {
+    let client = TunnelClient::new(Template::new(NAME).unwrap(), None, Stalling);
+    let target = "192.0.2.1:443".parse().unwrap();
+    let mut tunnel = client.open(&target).await.unwrap();
+    let begin = tokio::time::Instant::now();
+    for _ in 0..10 {
+        tunnel.send(&[0; 1000]).await.unwrap();
+    }
+    let end = loop {
+        match tunnel.recv().await {
+            Ok(payload) => assert_eq!(payload, "hello"),
+            Err(end) => break end,
+        }
+    };
+    assert!(matches!(end, TunnelError::Stream(_)), "{end:?}");
+    let elapsed = begin.elapsed().as_secs();
+    assert!((9..=12).contains(&elapsed), "{elapsed}");
 }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use swiftwater_tunnel::ip::{Routes, reachable};
 use swiftwater_tunnel::policy::{
     Ports, Prefix, Reflection, ReflectionLimit, Reserved, TargetPolicy, reserved,
 };
@@ -152,6 +153,57 @@ proptest! {
                 prop_assert!(f64::from(admitted) <= f64::from(datagrams) * limits + 1e-3);
                 prop_assert!(admitted_bytes as f64 <= bytes as f64 * limits + 1.0);
             }
+        }
+    }
+}
+
+/// Whether one of `routes` has `address`.
+fn has(routes: &Routes, address: IpAddr) -> bool {
+    let mut ranges = routes.as_slice().iter().map(|route| route.addresses);
+    ranges.any(|range| (range.first()..=range.last()).contains(&address))
+}
+
+/// The addresses at both sides of each end of `routes`.
+fn edges(routes: &Routes) -> Vec<IpAddr> {
+    let ends = routes.as_slice().iter().map(|route| route.addresses);
+    let ends = ends.flat_map(|range| [range.first(), range.last()]);
+    ends.flat_map(|end| match end {
+        IpAddr::V4(v4) => [-1, 0, 1]
+            .map(|step| v4.to_bits().wrapping_add_signed(step))
+            .map(|bits| IpAddr::from(bits.to_be_bytes())),
+        IpAddr::V6(v6) => [-1, 0, 1]
+            .map(|step| v6.to_bits().wrapping_add_signed(step))
+            .map(|bits| IpAddr::from(bits.to_be_bytes())),
+    })
+    .collect()
+}
+
+#[test]
+fn what_is_advertised_ends_where_what_is_permitted_ends() {
+    let routes = reachable(&TargetPolicy::default(), None, None);
+    let edges = edges(&routes);
+    assert!(edges.len() > 40, "{}", edges.len());
+    for address in edges {
+        assert_eq!(
+            has(&routes, address),
+            reserved(address).is_none(),
+            "{address}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_advertised_is_what_is_permitted(v4 in any::<[u8; 4]>(), v6 in any::<[u8; 16]>(), is_global in any::<bool>()) {
+        let routes = reachable(&TargetPolicy::default(), None, None);
+        let mut v6 = v6;
+        if is_global {
+            v6[0] = 0x20 | v6[0] & 0x1f;
+        }
+        // Those stand for addresses of IPv4, and are routed with their prefix.
+        prop_assume!(v6[..2] != [0x20, 0x02]);
+        for address in [IpAddr::from(v4), IpAddr::from(v6)] {
+            prop_assert_eq!(has(&routes, address), reserved(address).is_none(), "{}", address);
         }
     }
 }

@@ -17,15 +17,13 @@ use tokio::time::{Instant, timeout};
 
 use super::error::TunnelError;
 use super::tcp_link::UpgradedStream;
+use crate::tecc::MAX_QUEUE_DELAY;
 
 /// Bytes of datagrams that wait for the connection, at most.
 const WAITING: usize = 128 << 10;
 
 /// Bytes of a datagram's type and length, at most.
 const OVERHEAD: usize = 16;
-
-/// How long a datagram waits, at most.
-const MAX_QUEUE_DELAY: Duration = Duration::from_millis(300);
 
 /// How long the connection may take none of a datagram before it is given up.
 const STALLED: Duration = Duration::from_secs(10);

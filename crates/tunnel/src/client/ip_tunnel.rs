@@ -11,9 +11,10 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::capsule_stream::{self, CapsuleSender};
+use super::content::Content;
 use super::error::{OpenError, SendPacketError, TunnelError, check_answer};
 use super::tcp_link::UpgradedStream;
-use super::udp_tunnel::{Content, next_datagram};
+use super::udp_tunnel::next_datagram;
 use crate::context::{self, ContextId};
 use crate::ip::{
     AssignedAddress, IcmpError, IpCapsule, IpHeader, LINK_PROBE_DATAGRAMS, LINK_PROBE_INTERVAL,
@@ -151,7 +152,7 @@ impl IpTunnel {
                         }
                     }
                     // The content says why.
-                    Err(_) => return Err(self.content_end().await),
+                    Err(_) => return Err(self.content.end().await),
                 },
                 () = next_probe(probing), if probing.is_some() => self.probe_link()?,
             }
@@ -248,16 +249,6 @@ impl IpTunnel {
         }
         self.sender.network().addresses = prefixes;
         self.waiting.push_back(FromIpTunnel::Addresses(addresses));
-    }
-
-    async fn content_end(&mut self) -> TunnelError {
-        loop {
-            match self.content.read().await {
-                Ok(Some(_)) => {}
-                Ok(None) => return TunnelError::Ended,
-                Err(error) => return error,
-            }
-        }
     }
 }
 

@@ -10,6 +10,7 @@
 //! - For programs that know proxies: [`SocksServer`] (SOCKS 5, TCP and UDP), [`HttpConnectServer`] (HTTP/1.1 CONNECT).
 
 mod capsule_stream;
+mod content;
 mod counted;
 mod datagram_relay;
 mod datagram_relays;

@@ -154,10 +154,7 @@ impl TunnelClient {
     pub async fn begin(&self, target: &Target) -> Result<OpeningTunnel, OpenError> {
         let uri = self.shared.template.expand(target)?;
         let mut request = Request::get(uri).header(CAPSULE_PROTOCOL, "?1").body(())?;
-        if let Some(credentials) = &self.shared.credentials {
-            let headers = request.headers_mut();
-            headers.insert(PROXY_AUTHORIZATION, credentials.clone());
-        }
+        self.authorize(&mut request);
         let mut offer = self.shared.asks.offer();
         let connection = match self.link().await? {
             Link::Http3(connection) => connection,
@@ -190,10 +187,7 @@ impl TunnelClient {
     pub async fn open_ip(&self, scope: &Scope) -> Result<IpTunnel, OpenError> {
         let uri = scope.uri(&self.shared.template)?;
         let mut request = Request::get(uri).header(CAPSULE_PROTOCOL, "?1").body(())?;
-        if let Some(credentials) = &self.shared.credentials {
-            let headers = request.headers_mut();
-            headers.insert(PROXY_AUTHORIZATION, credentials.clone());
-        }
+        self.authorize(&mut request);
         let connection = match self.link().await? {
             Link::Http3(connection) => connection,
             Link::Tcp(link) => {
@@ -212,10 +206,7 @@ impl TunnelClient {
     /// Opens a tunnel to `target` for TCP (CONNECT), and waits for the proxy's answer.
     pub async fn open_tcp(&self, target: &Target) -> Result<TcpTunnel, OpenError> {
         let mut request = Request::connect(target.to_string()).body(())?;
-        if let Some(credentials) = &self.shared.credentials {
-            let headers = request.headers_mut();
-            headers.insert(PROXY_AUTHORIZATION, credentials.clone());
-        }
+        self.authorize(&mut request);
         let connection = match self.link().await? {
             Link::Http3(connection) => connection,
             Link::Tcp(link) => {
@@ -241,6 +232,14 @@ impl TunnelClient {
     /// Connects to the proxy, unless there is a connection; returns its version of HTTP.
     pub async fn connected(&self) -> Result<Version, ConnectError> {
         Ok(self.link().await?.version())
+    }
+
+    /// Adds the user's credentials.
+    fn authorize(&self, request: &mut Request<()>) {
+        if let Some(credentials) = &self.shared.credentials {
+            let headers = request.headers_mut();
+            headers.insert(PROXY_AUTHORIZATION, credentials.clone());
+        }
     }
 
     /// The connection in use, or a new one.

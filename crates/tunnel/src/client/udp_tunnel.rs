@@ -10,13 +10,12 @@ use bytes::Bytes;
 use http::{HeaderMap, response};
 use swiftwater_http::h3::DatagramError;
 use swiftwater_http::h3::capsule::{Capsule, CapsuleReader, capsule_type};
-use swiftwater_http::udp::connect::{
-    DatagramsEnded, HttpDatagrams, PendingConnect, RecvContent, SendContent,
-};
+use swiftwater_http::udp::connect::{DatagramsEnded, HttpDatagrams, PendingConnect, SendContent};
 use swiftwater_net::quic::SendDatagramError;
 use tokio::sync::Mutex;
 
-use super::capsule_stream::{self, CapsuleQueue, CapsuleReceiver, CapsuleSender};
+use super::capsule_stream::{self, CapsuleQueue, CapsuleSender};
+use super::content::Content;
 use super::error::{OpenError, TunnelError, check_answer, proxy_status_of};
 use super::forwarding::Forwarding;
 use super::tcp_link::UpgradedStream;
@@ -225,25 +224,6 @@ enum Way {
     Capsules(CapsuleSender),
 }
 
-/// What the proxy sends besides datagrams.
-pub(super) enum Content {
-    Http3(RecvContent),
-    Stream(CapsuleReceiver),
-}
-
-impl Content {
-    /// The next bytes; `None` at the end. Dropping the future loses nothing.
-    pub(super) async fn read(&mut self) -> Result<Option<Bytes>, TunnelError> {
-        match self {
-            Self::Http3(content) => Ok(content.read().await?),
-            Self::Stream(stream) => {
-                let chunk = stream.chunk().await;
-                chunk.map_err(|error| TunnelError::Stream(Arc::new(error)))
-            }
-        }
-    }
-}
-
 /// Reads datagrams in capsules.
 fn capsules() -> CapsuleReader {
     CapsuleReader::new((8 + MAX_UDP_PAYLOAD) as u64)
@@ -404,7 +384,7 @@ impl UdpTunnel {
                         }
                     }
                     // The content says why.
-                    Err(_) => return Err(self.content_end().await),
+                    Err(_) => return Err(self.content.end().await),
                 },
                 piece = self.content.read() => {
                     let Some(piece) = piece? else {
@@ -451,16 +431,6 @@ impl UdpTunnel {
         }
         Ok(())
     }
-
-    async fn content_end(&mut self) -> TunnelError {
-        loop {
-            match self.content.read().await {
-                Ok(Some(_)) => {}
-                Ok(None) => return TunnelError::Ended,
-                Err(error) => return error,
-            }
-        }
-    }
 }
 
 impl fmt::Debug for OpeningTunnel {
@@ -468,14 +438,5 @@ impl fmt::Debug for OpeningTunnel {
         f.debug_struct("OpeningTunnel")
             .field("offer", &self.offer)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Content {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Http3(_) => "Http3",
-            Self::Stream(_) => "Stream",
-        })
     }
 }

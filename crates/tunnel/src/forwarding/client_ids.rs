@@ -12,15 +12,10 @@ use thiserror::Error;
 
 use super::capsules::CidCapsule;
 use super::packets::long_header_ids;
+use super::{INITIAL_MAX_SEQUENCE, MIN_VCID_LEN};
 
 /// QUIC connections of a tunnel whose IDs are registered at once; that of the oldest one is given up for a new one.
 const MAX_CONNECTIONS: usize = 4;
-
-/// Shorter virtual IDs are refused: they might be the beginning of an ID of the endpoint.
-const MIN_VCID_LEN: usize = 8;
-
-/// Registrations without any permission of the proxy: the largest sequence number (section 5.7).
-const INITIAL_MAX_SEQUENCE: u64 = 1;
 
 /// The IDs of a tunnel. `T` is what the client has for each virtual ID that it receives packets with.
 #[derive(Debug)]

@@ -30,3 +30,9 @@ pub use liveness::{Liveness, SILENCE};
 pub use packets::replace_cid;
 pub use proxy_ids::{ClientVcid, ProxyIds, TooManyRegistrations};
 pub use transform::{PacketTransform, ScrambleKey, Transform};
+
+/// The shortest virtual connection ID, bytes: a shorter one can be guessed, and might be the beginning of another ID.
+pub(crate) const MIN_VCID_LEN: usize = 8;
+
+/// Registrations that a client may make before the proxy permits more: the largest sequence number (section 5.7).
+const INITIAL_MAX_SEQUENCE: u64 = 1;

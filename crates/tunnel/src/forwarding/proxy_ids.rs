@@ -5,10 +5,8 @@ use bytes::Bytes;
 use swiftwater_wire::{ConnectionId, has_short_header};
 use thiserror::Error;
 
+use super::INITIAL_MAX_SEQUENCE;
 use super::capsules::CidCapsule;
-
-/// Registrations that a client may make before the proxy permits more: the largest sequence number (section 5.7).
-const INITIAL_MAX_SEQUENCE: u64 = 1;
 
 /// The IDs of a tunnel. `T` is what the proxy has for each ID of the target: dropping it ends the forwarding there.
 #[derive(Debug)]

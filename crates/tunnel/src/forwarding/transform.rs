@@ -121,7 +121,7 @@ impl PacketTransform {
                 scrambler.counter.apply(iv, content.join());
                 let mut block = iv;
                 scrambler.block.encrypt_block(&mut block);
-                content.part(&block);
+                content.restore(&block);
                 true
             }
         }
@@ -137,7 +137,7 @@ impl PacketTransform {
                 };
                 scrambler.block.decrypt_block(&mut iv);
                 scrambler.counter.apply(iv, content.join());
-                content.part(&iv);
+                content.restore(&iv);
                 true
             }
         }
@@ -166,7 +166,7 @@ impl Content<'_> {
     }
 
     /// Puts the first byte back where it belongs, and the counter block into its place.
-    fn part(self, block: &[u8; IV]) {
+    fn restore(self, block: &[u8; IV]) {
         *self.first = self.rest[IV - 1] & !HEADER_FORM;
         self.rest[..IV].copy_from_slice(block);
     }

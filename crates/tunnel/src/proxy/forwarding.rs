@@ -20,15 +20,12 @@ use super::stats::{Counters, Dropped};
 use super::target_socket::TargetSocket;
 use super::user_budget::{Direction, UserBudget, admits};
 use crate::forwarding::{
-    CidCapsule, ForwardingAnswer, ForwardingOffer, PacketTransform, ProxyIds, ScrambleKey,
-    TooManyRegistrations, Transform,
+    CidCapsule, ForwardingAnswer, ForwardingOffer, MIN_VCID_LEN, PacketTransform, ProxyIds,
+    ScrambleKey, TooManyRegistrations, Transform,
 };
 
 /// Connection IDs of one tunnel that may be registered at once.
 const MAX_ACTIVE: u64 = 8;
-
-/// The shortest virtual ID, bytes: a shorter one can be guessed.
-const MIN_VCID_LEN: usize = 8;
 
 /// What a client asked for, and the answer.
 pub(super) struct Agreed {

@@ -29,18 +29,18 @@ pub(super) struct Idle {
     timeout: Duration,
     last: Instant,
     timer: Pin<Box<Sleep>>,
-    beside: Arc<Activity>,
+    activity: Arc<Activity>,
 }
 
 impl Idle {
-    /// What passes otherwise is noted in `beside`.
-    pub(super) fn new(timeout: Duration, beside: Arc<Activity>) -> Self {
+    /// What passes otherwise is noted in `activity`.
+    pub(super) fn new(timeout: Duration, activity: Arc<Activity>) -> Self {
         let last = Instant::now();
         Self {
             timeout,
             last,
             timer: Box::pin(sleep_until(last + timeout)),
-            beside,
+            activity,
         }
     }
 
@@ -53,7 +53,7 @@ impl Idle {
     pub(super) async fn wait(&mut self) {
         loop {
             self.timer.as_mut().await;
-            if self.beside.take() {
+            if self.activity.take() {
                 // When it was is not known: this late at most.
                 self.restart();
             }

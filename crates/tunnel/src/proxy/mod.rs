@@ -51,11 +51,11 @@ use swiftwater_http::web::upgrade::UpgradeRequest;
 use tower::Service;
 
 use self::forwarding::Agreed;
-use self::ip::Attachment;
+use self::ip::AttachedNetwork;
 use self::metered::Metered;
 use self::own_addresses::is_own;
 use self::refusal::Refusal;
-use self::request::Asked;
+use self::request::TunnelRequest;
 use self::stats::Counters;
 use self::target_socket::TargetSocket;
 use self::udp_tunnel::{Aborted, Tunnel};
@@ -94,7 +94,7 @@ struct Shared {
     resolver: Arc<dyn Resolve>,
     counters: Arc<Counters>,
     /// The network for IP, if there is one.
-    attachment: Option<Attachment>,
+    network: Option<AttachedNetwork>,
 }
 
 impl TunnelProxy {
@@ -116,13 +116,13 @@ impl TunnelProxy {
 
     fn build(config: ProxyConfig, resolver: impl Resolve, network: Option<&IpNetwork>) -> Self {
         let counters = Arc::<Counters>::default();
-        let attachment = network.map(|network| network.attach(&config.policy));
+        let network = network.map(|network| network.attach(&config.policy));
         Self {
             shared: Arc::new(Shared {
                 config,
                 resolver: Arc::new(resolver),
                 counters,
-                attachment,
+                network,
             }),
         }
     }
@@ -145,16 +145,16 @@ impl TunnelProxy {
 
     async fn open(&self, request: Request<Body>) -> Result<Response<Body>, Refusal> {
         let (head, _) = request.into_parts();
-        let asked = request::read(&head, self.shared.attachment.is_some())?;
+        let request = request::read(&head, self.shared.network.is_some())?;
         origin::check(&head.headers, &self.shared.config.allowed_origins)?;
-        match asked {
-            Asked::Udp(asked, target) => self.open_udp(&head, &asked, target).await,
-            Asked::Ip(asked, scope) => {
-                let attachment = self.shared.attachment.as_ref();
-                let attachment = attachment.ok_or(Refusal::OtherProtocol)?;
-                self.open_ip(attachment, &head, &asked, scope).await
+        match request {
+            TunnelRequest::Udp(asked, target) => self.open_udp(&head, &asked, target).await,
+            TunnelRequest::Ip(asked, scope) => {
+                let network = self.shared.network.as_ref();
+                let network = network.ok_or(Refusal::OtherProtocol)?;
+                self.open_ip(network, &head, &asked, scope).await
             }
-            Asked::Tcp(asked, target) => self.open_tcp(&head, &asked, target).await,
+            TunnelRequest::Tcp(asked, target) => self.open_tcp(&head, &asked, target).await,
         }
     }
 

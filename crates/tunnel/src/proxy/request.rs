@@ -11,7 +11,7 @@ use crate::target::{Target, WELL_KNOWN};
 use crate::{CONNECT_IP, CONNECT_UDP};
 
 /// What a request asks for.
-pub(super) enum Asked {
+pub(super) enum TunnelRequest {
     /// A tunnel for UDP.
     Udp(UpgradeRequest, Target),
     /// A tunnel for IP.
@@ -21,7 +21,7 @@ pub(super) enum Asked {
 }
 
 /// Reads what a request asks for; `has_network` if IP is proxied.
-pub(super) fn read(head: &request::Parts, has_network: bool) -> Result<Asked, Refusal> {
+pub(super) fn read(head: &request::Parts, has_network: bool) -> Result<TunnelRequest, Refusal> {
     let Some(asked) = head.extensions.get::<UpgradeRequest>() else {
         let path = head.uri.path();
         return Err(if path.starts_with(WELL_KNOWN) {
@@ -35,7 +35,7 @@ pub(super) fn read(head: &request::Parts, has_network: bool) -> Result<Asked, Re
     if asked.is_connect() && asked.protocol().is_none() {
         let authority = head.uri.authority().map(Authority::as_str);
         let target = authority.unwrap_or_default().parse()?;
-        return Ok(Asked::Tcp(asked.clone(), target));
+        return Ok(TunnelRequest::Tcp(asked.clone(), target));
     }
     let is_udp = asked.asks_for(CONNECT_UDP);
     let is_ip = has_network && asked.asks_for(CONNECT_IP);
@@ -51,9 +51,9 @@ pub(super) fn read(head: &request::Parts, has_network: bool) -> Result<Asked, Re
     }
     if !is_udp {
         let scope = Scope::from_path(head.uri.path())?;
-        return Ok(Asked::Ip(asked.clone(), scope));
+        return Ok(TunnelRequest::Ip(asked.clone(), scope));
     }
-    Ok(Asked::Udp(
+    Ok(TunnelRequest::Udp(
         asked.clone(),
         Target::from_path(head.uri.path())?,
     ))

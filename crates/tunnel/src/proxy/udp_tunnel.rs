@@ -109,7 +109,7 @@ impl Tunnel {
         } = self;
         let socket = Arc::new(socket);
         let activity = Arc::<Activity>::default();
-        let beside = forwarding::Target {
+        let forwarded_to = forwarding::Target {
             socket: Arc::clone(&socket),
             budget: budget.clone(),
             counters: Arc::clone(&counters),
@@ -117,7 +117,7 @@ impl Tunnel {
         };
         let forwarding = datagrams.clone().zip(forwarding);
         let forwarding =
-            forwarding.map(|(datagrams, agreed)| Forwarding::new(datagrams, agreed, beside));
+            forwarding.map(|(datagrams, agreed)| Forwarding::new(datagrams, agreed, forwarded_to));
         let mut target = ToTarget {
             socket: &socket,
             reflection: Reflection::new(reflection),
@@ -146,7 +146,7 @@ impl Tunnel {
             idle: Idle::new(idle_timeout, activity),
             is_repaired: agreement.is_some(),
         };
-        let end = exchange(inputs, &mut target, &mut client).await;
+        let end = forward_until_end(inputs, &mut target, &mut client).await;
         if end.is_fault_of_client() {
             client.abort();
         }
@@ -175,7 +175,7 @@ struct Inputs<'a> {
 }
 
 /// Forwards in both directions until the end.
-async fn exchange(
+async fn forward_until_end(
     inputs: Inputs<'_>,
     target: &mut ToTarget<'_>,
     client: &mut ToClient<'_>,

@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 
 use super::args::ConnectArgs;
 use super::ip_end::IpEnd;
-use super::local_end::Asked;
+use super::local_end::WantedEnd;
 use super::report::{End, Reached, name_of};
 use crate::commands::get::trust;
 use crate::exit::Failure;
@@ -14,7 +14,7 @@ use crate::proxies::{ChainSettings, Extension, ProxyChain, ProxyHop, read_identi
 use crate::runtime::StopRequests;
 
 pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
-    let asked = Asked::all(&args)?;
+    let wanted = WantedEnd::all(&args)?;
     let chain = chain(&args)?;
     // Before anything is connected: most often it is permission that is missing.
     let mut interface = IpEnd::open(&args, &chain).await?;
@@ -27,13 +27,13 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
         via: chain.before(),
     };
     let mut ends = Vec::new();
-    for asked in asked {
-        let end = Arc::new(asked.bind(tunnels, &args).await?);
+    for wanted in wanted {
+        let end = Arc::new(wanted.bind(tunnels, &args).await?);
         let local = end.local_addr().map_err(Failure::from)?.to_string();
-        ends.push((asked, local, end));
+        ends.push((wanted, local, end));
     }
-    for (asked, local, _) in &ends {
-        described(asked, local, asked.target().as_deref()).listening(&reached, args.json)?;
+    for (wanted, local, _) in &ends {
+        described(wanted, local, wanted.target().as_deref()).listening(&reached, args.json)?;
     }
     if let Some(interface) = &mut interface {
         interface.begin(tunnels, &args, &reached).await?;
@@ -56,9 +56,9 @@ pub(super) async fn run(args: ConnectArgs) -> Result<(), Failure> {
         Some(interface) => Some(interface.close().await),
         None => None,
     };
-    for (asked, local, end) in &ends {
-        let target = asked.target();
-        described(asked, local, target.as_deref()).ended(&end.stats(), args.json)?;
+    for (wanted, local, end) in &ends {
+        let target = wanted.target();
+        described(wanted, local, target.as_deref()).ended(&end.stats(), args.json)?;
     }
     if let Some(closed) = closed {
         closed.print(args.json)?;
@@ -91,8 +91,8 @@ fn chain(args: &ConnectArgs) -> Result<ProxyChain, Failure> {
     ProxyChain::new(&before, &last, &settings)
 }
 
-fn described<'a>(asked: &Asked<'_>, local: &'a str, target: Option<&'a str>) -> End<'a> {
-    let kind = asked.kind();
+fn described<'a>(wanted: &WantedEnd<'_>, local: &'a str, target: Option<&'a str>) -> End<'a> {
+    let kind = wanted.kind();
     End {
         kind,
         local,

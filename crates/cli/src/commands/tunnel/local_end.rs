@@ -12,8 +12,8 @@ use super::args::ConnectArgs;
 use super::forward::{Carried, Forward};
 use crate::exit::{Exit, Failure, plain_io_error};
 
-/// What is asked for at a local address.
-pub(super) enum Asked<'a> {
+/// What is wanted for at a local address.
+pub(super) enum WantedEnd<'a> {
     Forward(&'a Forward),
     Socks(SocketAddr),
     Http(SocketAddr),
@@ -27,7 +27,7 @@ pub(super) enum LocalEnd {
     Http(HttpConnectServer),
 }
 
-impl<'a> Asked<'a> {
+impl<'a> WantedEnd<'a> {
     /// All that the flags ask for. Servers for any target must be at loopback addresses, unless a flag permits others.
     pub(super) fn all(args: &'a ConnectArgs) -> Result<Vec<Self>, Failure> {
         let mut servers = Vec::new();
@@ -35,7 +35,7 @@ impl<'a> Asked<'a> {
         servers.extend(args.http.iter().map(|&local| Self::Http(local)));
         let exposed = servers
             .iter()
-            .find(|asked| !asked.local().ip().is_loopback());
+            .find(|wanted| !wanted.local().ip().is_loopback());
         if let Some(exposed) = exposed.filter(|_| !args.allow_remote_clients) {
             let (kind, local) = (exposed.kind(), exposed.local());
             return Err(Failure::new(

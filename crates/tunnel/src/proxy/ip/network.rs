@@ -7,7 +7,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::address_pool::AddressPool;
-use super::exchange::Exchange;
+use super::packet_dispatcher::PacketDispatcher;
 use crate::device::PacketDevice;
 use crate::policy::{Prefix, TargetPolicy};
 use crate::proxy::own_addresses::own_addresses;
@@ -21,13 +21,13 @@ use crate::proxy::own_addresses::own_addresses;
 /// set, and answers find the way back only if the prefixes are routed to this machine, or translated.
 #[derive(Clone)]
 pub struct IpNetwork {
-    exchange: Arc<Exchange>,
+    dispatcher: Arc<PacketDispatcher>,
     prefixes: Vec<Prefix>,
 }
 
 /// A network with what the tunnels of one proxy reach in it.
-pub(in crate::proxy) struct Attachment {
-    pub(super) exchange: Arc<Exchange>,
+pub(in crate::proxy) struct AttachedNetwork {
+    pub(super) dispatcher: Arc<PacketDispatcher>,
     pub(super) policy: TargetPolicy,
 }
 
@@ -51,20 +51,20 @@ impl IpNetwork {
     pub fn new(device: impl PacketDevice, prefixes: &[Prefix]) -> Result<Self, NetworkError> {
         let pools = pools(prefixes)?;
         Ok(Self {
-            exchange: Arc::new(Exchange::new(Arc::new(device), pools)),
+            dispatcher: Arc::new(PacketDispatcher::new(Arc::new(device), pools)),
             prefixes: prefixes.to_vec(),
         })
     }
 
     /// The proxy's own addresses, one of each prefix.
     pub fn own_addresses(&self) -> Vec<IpAddr> {
-        self.exchange.own_addresses().to_vec()
+        self.dispatcher.own_addresses().to_vec()
     }
 
     /// The network for a proxy with this policy.
-    pub(in crate::proxy) fn attach(&self, policy: &TargetPolicy) -> Attachment {
-        Attachment {
-            exchange: Arc::clone(&self.exchange),
+    pub(in crate::proxy) fn attach(&self, policy: &TargetPolicy) -> AttachedNetwork {
+        AttachedNetwork {
+            dispatcher: Arc::clone(&self.dispatcher),
             policy: self.guarded_by(policy),
         }
     }

@@ -9,7 +9,7 @@ use swiftwater_http::udp::connect::HttpDatagrams;
 use swiftwater_http::web::body::Body;
 use swiftwater_http::web::upgrade::UpgradeRequest;
 
-use super::network::Attachment;
+use super::network::AttachedNetwork;
 use super::rules::PacketRules;
 use super::tunnel::{IpTunnel, IpTunnelEnd};
 use crate::CONNECT_IP;
@@ -20,16 +20,16 @@ use crate::proxy::usage::TunnelPermit;
 use crate::proxy::{CAPSULE_PROTOCOL, TunnelProxy, WAITING_PIECES, resolve};
 
 impl TunnelProxy {
-    /// Opens a tunnel for the packets of `scope` into the network of `attachment`.
+    /// Opens a tunnel for the packets of `scope` into the network of `network`.
     pub(in crate::proxy) async fn open_ip(
         &self,
-        attachment: &Attachment,
+        network: &AttachedNetwork,
         head: &request::Parts,
         asked: &UpgradeRequest,
         scope: Scope,
     ) -> Result<Response<Body>, Refusal> {
         let shared = &self.shared;
-        let Attachment { exchange, policy } = attachment;
+        let AttachedNetwork { dispatcher, policy } = network;
         let user = shared.config.access.check(head)?;
         let limits = &shared.config.limits;
         let permit = shared.config.usage.permit(limits, user.as_deref())?;
@@ -39,17 +39,17 @@ impl TunnelProxy {
             return Err(nothing_permitted(&scope));
         }
         let (ipv4, ipv6) = rules.versions();
-        if !exchange.has_version(ipv4, ipv6) {
+        if !dispatcher.has_version(ipv4, ipv6) {
             return Err(Refusal::NoSuchVersion);
         }
-        let membership = exchange
-            .join(ipv4, ipv6, &shared.counters)
+        let registration = dispatcher
+            .register(ipv4, ipv6, &shared.counters)
             .map_err(Refusal::Socket)?;
-        let membership = membership.ok_or(Refusal::Full)?;
+        let registration = registration.ok_or(Refusal::Full)?;
         let (to_client, body) = Channel::<Bytes, IpTunnelEnd>::new(WAITING_PIECES);
         let tunnel = IpTunnel {
-            exchange: Arc::clone(exchange),
-            membership,
+            dispatcher: Arc::clone(dispatcher),
+            registration,
             rules,
             datagrams: head.extensions.get::<HttpDatagrams>().cloned(),
             to_client,

@@ -2,11 +2,8 @@
 
 use std::net::IpAddr;
 
-use crate::ip::{AddressRange, IpHeader, Routes, reachable};
+use crate::ip::{AddressRange, ICMP, ICMPV6, IpHeader, Routes, reachable};
 use crate::policy::TargetPolicy;
-
-/// ICMP of both versions.
-const ICMP: [u8; 2] = [1, 58];
 
 /// What passes.
 #[derive(Clone, Debug)]
@@ -54,7 +51,7 @@ impl PacketRules {
 
     /// Whether a packet may go to the client. ICMP comes from whichever router has something to say.
     pub(super) fn permit_to_client(&self, header: &IpHeader) -> bool {
-        let is_icmp = ICMP.contains(&header.protocol);
+        let is_icmp = is_icmp(header.protocol);
         is_icmp || (self.is_in_scope(header.source) && self.permits_protocol(header.protocol))
     }
 
@@ -64,6 +61,10 @@ impl PacketRules {
     }
 
     fn permits_protocol(&self, protocol: u8) -> bool {
-        ICMP.contains(&protocol) || self.protocol.is_none_or(|only| only == protocol)
+        is_icmp(protocol) || self.protocol.is_none_or(|only| only == protocol)
     }
+}
+
+fn is_icmp(protocol: u8) -> bool {
+    matches!(protocol, ICMP | ICMPV6)
 }

@@ -12,8 +12,8 @@ use thiserror::Error;
 use tokio::select;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::exchange::{Exchange, Membership};
 use super::icmp_budget::IcmpBudget;
+use super::packet_dispatcher::{PacketDispatcher, Registration};
 use super::rules::PacketRules;
 use super::to_client::ToClient;
 use super::tunnel_addresses::TunnelAddresses;
@@ -28,8 +28,8 @@ use crate::proxy::user_budget::{Direction, UserBudget};
 
 /// What a tunnel needs.
 pub(super) struct IpTunnel {
-    pub(super) exchange: Arc<Exchange>,
-    pub(super) membership: Membership,
+    pub(super) dispatcher: Arc<PacketDispatcher>,
+    pub(super) registration: Registration,
     pub(super) rules: PacketRules,
     /// Datagrams below HTTP; `None` with HTTP versions that have none.
     pub(super) datagrams: Option<HttpDatagrams>,
@@ -78,7 +78,7 @@ impl IpTunnel {
     pub(super) async fn run(self) -> IpTunnelEnd {
         let counters = Arc::clone(&self.counters);
         counters.on_open();
-        let Membership { lease, mut packets } = self.membership;
+        let Registration { lease, mut packets } = self.registration;
         let mut tunnel = Forwarding {
             addresses: TunnelAddresses::new(lease.addresses()),
             client: ToClient::new(
@@ -86,7 +86,7 @@ impl IpTunnel {
                 self.to_client,
                 Arc::clone(&counters),
             ),
-            exchange: self.exchange,
+            dispatcher: self.dispatcher,
             rules: self.rules,
             icmp: IcmpBudget::new(),
             budget: self.budget,
@@ -119,7 +119,7 @@ struct Inputs<'a> {
 struct Forwarding {
     addresses: TunnelAddresses,
     client: ToClient,
-    exchange: Arc<Exchange>,
+    dispatcher: Arc<PacketDispatcher>,
     rules: PacketRules,
     icmp: IcmpBudget,
     budget: Option<Arc<UserBudget>>,
@@ -222,7 +222,7 @@ impl Forwarding {
         }
         if let Some(message) = self.icmp_about(error, packet, &header) {
             // As all ICMP it may be lost.
-            let _ = self.exchange.send(&message);
+            let _ = self.dispatcher.send(&message);
         }
         Ok(())
     }
@@ -253,7 +253,7 @@ impl Forwarding {
         if !self.is_within_limit(Direction::ToTarget, &packet) {
             return;
         }
-        match self.exchange.send(&packet) {
+        match self.dispatcher.send(&packet) {
             Ok(()) => self.counters.on_datagrams_to_target(1, packet.len()),
             Err(_) => self.counters.on_drop(Dropped::Full, 1),
         }
@@ -275,7 +275,7 @@ impl Forwarding {
         packet: &[u8],
         header: &IpHeader,
     ) -> Option<Vec<u8>> {
-        let own = self.exchange.own_address(header.source)?;
+        let own = self.dispatcher.own_address(header.source)?;
         let message = error.about(packet, own)?;
         let is_admitted = self.icmp.admit(self.opened_at.elapsed());
         is_admitted.then_some(message)

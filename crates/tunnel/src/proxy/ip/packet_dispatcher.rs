@@ -19,24 +19,24 @@ use crate::proxy::stats::{Counters, Dropped};
 const WAITING: usize = 256;
 
 /// The device, and which tunnel has which address.
-pub(in crate::proxy) struct Exchange {
+pub(in crate::proxy) struct PacketDispatcher {
     device: Arc<dyn PacketDevice>,
     own: Vec<IpAddr>,
-    members: Arc<Mutex<Members>>,
+    assignments: Arc<Mutex<Assignments>>,
     /// Reads the device, from the first tunnel on.
     reading: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
-struct Members {
+struct Assignments {
     pools: Vec<AddressPool>,
-    tunnels: HashMap<IpAddr, Member>,
+    queues: HashMap<IpAddr, TunnelQueue>,
     has_device_failed: bool,
 }
 
 /// Where the packets for an address go.
 #[derive(Clone, Debug)]
-struct Member {
+struct TunnelQueue {
     packets: Sender<Bytes>,
     counters: Arc<Counters>,
 }
@@ -45,47 +45,47 @@ struct Member {
 #[derive(Debug)]
 pub(super) struct Lease {
     addresses: Vec<IpAddr>,
-    members: Arc<Mutex<Members>>,
+    assignments: Arc<Mutex<Assignments>>,
 }
 
-/// The place of a tunnel in the network.
+/// A tunnel that is registered: its addresses and the packets for them.
 #[derive(Debug)]
-pub(super) struct Membership {
+pub(super) struct Registration {
     pub(super) lease: Lease,
     /// Packets for its addresses; `None` when the device failed.
     pub(super) packets: Receiver<Bytes>,
 }
 
-impl Exchange {
+impl PacketDispatcher {
     pub(super) fn new(device: Arc<dyn PacketDevice>, pools: Vec<AddressPool>) -> Self {
         let own = pools.iter().map(AddressPool::own).collect();
-        let members = Members {
+        let assignments = Assignments {
             pools,
-            tunnels: HashMap::new(),
+            queues: HashMap::new(),
             has_device_failed: false,
         };
         Self {
             device,
             own,
-            members: Arc::new(Mutex::new(members)),
+            assignments: Arc::new(Mutex::new(assignments)),
             reading: Mutex::default(),
         }
     }
 
     /// An address of each version that is wanted and left; `None` if there is none at all. What is dropped for want of
     /// room is counted in `counters`. Fails if the device has failed.
-    pub(super) fn join(
+    pub(super) fn register(
         &self,
         ipv4: bool,
         ipv6: bool,
         counters: &Arc<Counters>,
-    ) -> io::Result<Option<Membership>> {
+    ) -> io::Result<Option<Registration>> {
         self.read_device();
-        let mut members = lock(&self.members);
-        if members.has_device_failed {
+        let mut assignments = lock(&self.assignments);
+        if assignments.has_device_failed {
             return Err(io::Error::other("the device for packets failed"));
         }
-        let wanted = members.pools.iter_mut();
+        let wanted = assignments.pools.iter_mut();
         let wanted = wanted.filter(|pool| if pool.is_ipv4() { ipv4 } else { ipv6 });
         let addresses: Vec<IpAddr> = wanted.filter_map(AddressPool::take).collect();
         if addresses.is_empty() {
@@ -93,18 +93,18 @@ impl Exchange {
         }
         let (sender, packets) = mpsc::channel(WAITING);
         for &address in &addresses {
-            let member = Member {
+            let queue = TunnelQueue {
                 packets: sender.clone(),
                 counters: Arc::clone(counters),
             };
-            members.tunnels.insert(address, member);
+            assignments.queues.insert(address, queue);
         }
-        drop(members);
+        drop(assignments);
         let lease = Lease {
             addresses,
-            members: Arc::clone(&self.members),
+            assignments: Arc::clone(&self.assignments),
         };
-        Ok(Some(Membership { lease, packets }))
+        Ok(Some(Registration { lease, packets }))
     }
 
     /// Whether the network has one of the versions that are wanted.
@@ -133,20 +133,20 @@ impl Exchange {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         reading.get_or_insert_with(|| {
             let device = Arc::clone(&self.device);
-            let members = Arc::clone(&self.members);
+            let assignments = Arc::clone(&self.assignments);
             tokio::spawn(async move {
-                let error = read(&*device, &members).await;
+                let error = read(&*device, &assignments).await;
                 tracing::error!(%error, "the device for packets of tunnels failed");
-                let mut members = lock(&members);
-                members.has_device_failed = true;
-                members.tunnels.clear();
+                let mut assignments = lock(&assignments);
+                assignments.has_device_failed = true;
+                assignments.queues.clear();
             })
         });
     }
 }
 
 /// Hands packets to tunnels until the device fails.
-async fn read(device: &dyn PacketDevice, members: &Mutex<Members>) -> io::Error {
+async fn read(device: &dyn PacketDevice, assignments: &Mutex<Assignments>) -> io::Error {
     let mut buffer = vec![0; MAX_PACKET];
     loop {
         let received = poll_fn(|cx| device.poll_receive(cx, &mut buffer)).await;
@@ -157,17 +157,17 @@ async fn read(device: &dyn PacketDevice, members: &Mutex<Members>) -> io::Error 
         let Ok(header) = IpHeader::parse(packet) else {
             continue;
         };
-        let member = lock(members).tunnels.get(&header.destination).cloned();
-        let Some(member) = member else {
+        let queue = lock(assignments).queues.get(&header.destination).cloned();
+        let Some(queue) = queue else {
             // For an address of no tunnel.
             continue;
         };
-        if member
+        if queue
             .packets
             .try_send(Bytes::copy_from_slice(packet))
             .is_err()
         {
-            member.counters.on_drop(Dropped::Full, 1);
+            queue.counters.on_drop(Dropped::Full, 1);
         }
     }
 }
@@ -180,10 +180,10 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let mut members = lock(&self.members);
+        let mut assignments = lock(&self.assignments);
         for &address in &self.addresses {
-            members.tunnels.remove(&address);
-            let mut pools = members.pools.iter_mut();
+            assignments.queues.remove(&address);
+            let mut pools = assignments.pools.iter_mut();
             if let Some(pool) = pools.find(|pool| pool.is_ipv4() == address.is_ipv4()) {
                 pool.give_back(address);
             }
@@ -191,7 +191,7 @@ impl Drop for Lease {
     }
 }
 
-impl Drop for Exchange {
+impl Drop for PacketDispatcher {
     fn drop(&mut self) {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(task) = reading.take() {
@@ -200,6 +200,6 @@ impl Drop for Exchange {
     }
 }
 
-fn lock(members: &Mutex<Members>) -> MutexGuard<'_, Members> {
-    members.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(assignments: &Mutex<Assignments>) -> MutexGuard<'_, Assignments> {
+    assignments.lock().unwrap_or_else(PoisonError::into_inner)
 }
