@@ -374,6 +374,52 @@ fn a_restart_of_the_proxy_ends_no_client() {
 }
 
 #[test]
+fn the_machine_of_the_proxy_is_no_target() {
+    /// A public address of the proxy's machine, and the next one.
+    const OWN: [&str; 2] = ["192.5.6.30", "192.5.6.31"];
+    let Some(network) = Network::build() else {
+        return;
+    };
+    network
+        .proxy
+        .ip(&format!("address add {}/32 dev lo", OWN[0]));
+    let listener = network
+        .proxy
+        .run(|| TcpListener::bind((OWN[0], 443)).unwrap());
+    let proxy = network.proxy();
+    let client = network.client(&[]);
+    assert!(!network.way(OWN[0]).contains("dev sw0"));
+    assert!(network.way(OWN[1]).contains("dev sw0"));
+    client.ended();
+
+    let mut command = swiftwater();
+    command.args(["tunnel", "connect", "--json", "--insecure"]);
+    command.args([
+        &format!("{PROXY}:4443"),
+        "-L",
+        &format!("tcp:0:{}:443", OWN[0]),
+    ]);
+    command
+        .arg("--token-file")
+        .arg(network.directory.path().join("tokens"));
+    let client = network.client.run(|| Running::start(command));
+    let local = client.first["local"].as_str().unwrap();
+    let mut received = Vec::new();
+    network.client.run(|| {
+        let mut stream = TcpStream::connect(local).unwrap();
+        stream.write_all(b"hello").unwrap();
+        let limit = Some(Duration::from_secs(10));
+        stream.set_read_timeout(limit).unwrap();
+        // It ends, or is reset.
+        let _ = stream.read_to_end(&mut received);
+    });
+    assert_eq!(client.ended()["failed"], 1);
+    listener.set_nonblocking(true).unwrap();
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(proxy.interrupt(), Some(0));
+}
+
+#[test]
 fn nothing_leaves_outside_while_a_new_tunnel_begins() {
     let Some(network) = Network::build() else {
         return;
