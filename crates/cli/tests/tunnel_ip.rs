@@ -28,6 +28,8 @@ const PROXY: &str = "10.78.0.1";
 const TARGET: [&str; 2] = ["198.51.100.2", "fd00:51::2"];
 /// Another address of the client's side of the world that the proxy advertises.
 const BESIDE_PROXY: &str = "10.78.0.9";
+/// Addresses of IPv6 for the clients of the proxy.
+const IPV6_POOL: &str = "fd00:77::/64";
 /// A failure without an exit code of its own.
 const FAILURE: i32 = 1;
 const USAGE: i32 = 2;
@@ -80,7 +82,7 @@ impl Network {
     }
 
     fn proxy(&self) -> Running {
-        self.proxy_with_pool("198.18.5.0/24")
+        self.proxy_with_pools(&["198.18.5.0/24", IPV6_POOL])
     }
 
     /// How the client's kernel routes to `target`, or why not.
@@ -93,12 +95,14 @@ impl Network {
         way + &error
     }
 
-    /// A proxy with other addresses of IPv4 for its clients.
-    fn proxy_with_pool(&self, pool: &str) -> Running {
+    /// A proxy with these addresses for its clients.
+    fn proxy_with_pools(&self, pools: &[&str]) -> Running {
         let mut command = swiftwater();
         command.args(["tunnel", "serve", "--json", "--grace", "500ms"]);
         command.args(["--listen", &format!("{PROXY}:4443")]);
-        command.args(["--ip-pool", pool, "--ip-pool", "fd00:77::/64"]);
+        for pool in pools {
+            command.args(["--ip-pool", pool]);
+        }
         command.args(["--tun", "pool0"]);
         for allowed in ["198.51.100.0/24", "fd00:51::/64", "10.78.0.0/16"] {
             command.args(["--allow-target", allowed]);
@@ -375,21 +379,23 @@ fn a_restart_of_the_proxy_ends_no_client() {
 
 #[test]
 fn the_machine_of_the_proxy_is_no_target() {
-    /// A public address of the proxy's machine, and the next one.
-    const OWN: [&str; 2] = ["192.5.6.30", "192.5.6.31"];
+    /// Public addresses of the proxy's machine, the second one on that link, too, and one of nobody.
+    const OWN: [&str; 3] = ["192.5.6.30", "192.5.6.31", "192.5.6.32"];
     let Some(network) = Network::build() else {
         return;
     };
-    network
-        .proxy
-        .ip(&format!("address add {}/32 dev lo", OWN[0]));
+    for own in &OWN[..2] {
+        network.proxy.ip(&format!("address add {own}/24 dev p1"));
+    }
     let listener = network
         .proxy
-        .run(|| TcpListener::bind((OWN[0], 443)).unwrap());
+        .run(|| TcpListener::bind((OWN[1], 443)).unwrap());
     let proxy = network.proxy();
     let client = network.client(&[]);
-    assert!(!network.way(OWN[0]).contains("dev sw0"));
-    assert!(network.way(OWN[1]).contains("dev sw0"));
+    for own in &OWN[..2] {
+        assert!(!network.way(own).contains("dev sw0"));
+    }
+    assert!(network.way(OWN[2]).contains("dev sw0"));
     client.ended();
 
     let mut command = swiftwater();
@@ -397,7 +403,7 @@ fn the_machine_of_the_proxy_is_no_target() {
     command.args([
         &format!("{PROXY}:4443"),
         "-L",
-        &format!("tcp:0:{}:443", OWN[0]),
+        &format!("tcp:0:{}:443", OWN[1]),
     ]);
     command
         .arg("--token-file")
@@ -435,7 +441,7 @@ fn nothing_leaves_outside_while_a_new_tunnel_begins() {
         }
         proxy.interrupt();
         // The addresses are other ones then.
-        let proxy = network.proxy_with_pool("198.18.6.0/24");
+        let proxy = network.proxy_with_pools(&["198.18.6.0/24", IPV6_POOL]);
         let listening = thread::spawn(move || (client.next(), client));
         while !listening.is_finished() {
             for target in TARGET {
@@ -458,6 +464,31 @@ fn nothing_leaves_outside_while_a_new_tunnel_begins() {
         assert_eq!(proxy.interrupt(), Some(0));
         assert_eq!(network.client.state(), before);
     }
+}
+
+#[test]
+fn a_version_of_ip_that_the_new_tunnel_lacks_does_not_leave_outside() {
+    let Some(network) = Network::build() else {
+        return;
+    };
+    let proxy = network.proxy();
+    let mut client = network.client(&[]);
+    network.client.run(|| ping(TARGET[0]));
+    proxy.interrupt();
+    let proxy = network.proxy_with_pools(&[IPV6_POOL]);
+    assert_eq!(client.next()["event"], "listening");
+    network.client.run(|| ping(TARGET[1]));
+    for target in TARGET {
+        let way = network.way(target);
+        assert!(way.contains("dev sw0"), "{way}");
+    }
+    proxy.interrupt();
+    // It has an address of IPv4 again.
+    let proxy = network.proxy();
+    assert_eq!(client.next()["event"], "listening");
+    network.client.run(|| ping(TARGET[0]));
+    client.ended();
+    assert_eq!(proxy.interrupt(), Some(0));
 }
 
 /// The message of a program that runs as an ordinary user; `None` if it can't.

@@ -86,6 +86,11 @@ pub enum CarriedContent {
     Report(Bytes),
 }
 
+/// Whether an error says that a datagram is too large for an interface or for its path.
+pub fn is_too_large(error: &io::Error) -> bool {
+    crate::socket::is_too_large(error)
+}
+
 /// The error for a datagram that a carrier has no room for, whatever else it carries: the system's for one that exceeds the
 /// MTU of an interface.
 pub fn too_large() -> io::Error {

@@ -69,7 +69,7 @@ mod worker_sockets;
 
 pub use acceptor::Acceptor;
 pub use application::Application;
-pub use carrier::{Carried, CarriedContent, DatagramCarrier, Refusal, too_large};
+pub use carrier::{Carried, CarriedContent, DatagramCarrier, Refusal, is_too_large, too_large};
 pub use connection::{Connecting, Connection};
 pub use connection_virtual_ids::VirtualId;
 pub use endpoint::Endpoint;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Empty, Full};
 use swiftwater_http::h3::capsule::{Capsule, CapsuleReader};
-use swiftwater_http::h3::{self, ConnectProtocol};
+use swiftwater_http::h3::{self, BodyError, Code, ConnectProtocol};
 use swiftwater_http::udp::SendRequest;
 use swiftwater_http::udp::connect::PendingConnect;
 use swiftwater_tunnel::client::{Connect, Connecting, TunnelClient, TunnelError};
@@ -382,7 +382,8 @@ async fn datagrams_may_come_in_capsules_beside_others() {
         content.send.finish().unwrap();
         stage.until(|stats| stats.closed == 1).await;
         // No orderly end (RFC 9297, section 3.3).
-        assert!(content.receive.read().await.is_err());
+        let end = content.receive.read().await.unwrap_err();
+        assert_eq!(end, BodyError::Reset(Code::MESSAGE_ERROR));
     })
     .await;
 }
@@ -400,7 +401,9 @@ async fn a_payload_that_udp_can_not_have_aborts_the_tunnel() {
             Capsule::datagram(payload.into()).encode(&mut capsule);
             content.send.write(capsule.into()).await.unwrap();
             content.send.finish().unwrap();
-            assert_eq!(content.receive.read().await.is_ok(), is_fine, "{len}");
+            let end = content.receive.read().await.err();
+            let fault = BodyError::Reset(Code::MESSAGE_ERROR);
+            assert_eq!(end, (!is_fine).then_some(fault), "{len}");
         }
     })
     .await;
@@ -438,7 +441,7 @@ async fn a_client_without_datagrams_gets_capsules() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(start_paused = true)]
 async fn who_waits_for_a_connection_attempt_shares_its_failure() {
     struct Unreachable(Arc<AtomicUsize>);
     impl Connect for Unreachable {

@@ -25,7 +25,7 @@ async fn slow_names_of_one_user_keep_no_other_waiting() {
             access: Access::Tokens([token(), bob.clone()].into()),
             limits: Limits {
                 tunnels_per_user: 40,
-                resolution: Duration::from_millis(200),
+                resolution: Duration::from_millis(1500),
                 ..Limits::default()
             },
             ..config()
@@ -56,7 +56,8 @@ async fn slow_names_of_one_user_keep_no_other_waiting() {
             }
         };
         assert_eq!(full.0, StatusCode::TOO_MANY_REQUESTS);
-        assert!((1..40).contains(&tunnels.len()), "{}", tunnels.len());
+        // Sixteen lookups go on.
+        assert_eq!(tunnels.len(), 40 - 16);
     })
     .await;
 }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::exchange::Exchange;
 use crate::h3::{Code, SendError};
-use crate::web::body::BoxError;
+use crate::web::body::{BoxError, MalformedMessage};
 
 /// Least rate in bytes per second and request in progress at which a peer must read a connection so that
 /// responses waiting for others don't count as stalled; the same rate as required of senders of content.
@@ -37,6 +37,7 @@ impl ContentError {
     fn code(&self) -> Code {
         match self {
             Self::Send(_) | Self::Stalled(_) => Code::REQUEST_CANCELLED,
+            Self::Source(error) if error.is::<MalformedMessage>() => Code::MESSAGE_ERROR,
             Self::Source(_) => Code::INTERNAL_ERROR,
         }
     }

@@ -17,6 +17,12 @@ use http_body_util::{BodyExt, Empty, Full};
 /// Error of a body of unknown type.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
+/// The error of a response's body whose request turned out to be malformed after the head of the response was sent, as in a
+/// tunnel: over HTTP/3 the stream is reset with H3_MESSAGE_ERROR (RFC 9114, section 4.1.2), not H3_INTERNAL_ERROR.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the request's content is malformed")]
+pub struct MalformedMessage;
+
 /// A body of erased type: servers pass it to services, and services may answer with it.
 #[derive(Debug)]
 pub struct Body(Content);

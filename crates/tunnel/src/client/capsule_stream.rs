@@ -72,12 +72,12 @@ impl CapsuleReceiver {
             biased;
             chunk = self.chunks.chunk() => chunk,
             failure = failed => {
-                if let Ok(error) = failure {
-                    return Err(error);
-                }
-                // All senders are gone.
                 self.failed = None;
-                self.chunks.chunk().await
+                match failure {
+                    Ok(error) => Err(error),
+                    // All senders are gone.
+                    Err(_) => self.chunks.chunk().await,
+                }
             }
         }
     }

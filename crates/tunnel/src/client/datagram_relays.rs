@@ -53,7 +53,9 @@ impl<K: Clone + Eq + Hash + Send + 'static> DatagramRelays<K> {
             return;
         };
         if self.relays.len() >= self.limit {
-            self.relays.retain(|_, relay| !relay.is_forgotten());
+            // Refusals take the place of no tunnel.
+            self.relays
+                .retain(|_, relay| matches!(relay, Relay::Running(_)));
         }
         if self.relays.len() >= self.limit && !self.relays.contains_key(key) {
             self.counters.on_drop();

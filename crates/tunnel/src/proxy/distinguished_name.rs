@@ -1,10 +1,14 @@
 //! Names of certificates as text, one name a text (RFC 4514, in the order of the certificate).
 
+use std::fmt::Write as _;
+
+use x509_parser::asn1_rs::ToDer as _;
 use x509_parser::objects::{oid_registry, oid2abbrev};
 use x509_parser::x509::X509Name;
 
-/// The name as `CN=alice, O=Example`; empty for a name without attributes, `None` if a value is no text. Characters of
-/// values that separate attributes elsewhere have a `\` before them, so that no value reads as a further attribute.
+/// The name as `CN=alice, O=Example`; empty for a name without attributes. Characters of values that separate attributes
+/// elsewhere have a `\` before them, so that no value reads as a further attribute. Values of the old types of strings, and
+/// what is no text, are `#` and their DER in hexadecimal. `None` if a value can't be written.
 pub(super) fn distinguished_name(name: &X509Name<'_>) -> Option<String> {
     let registry = oid_registry();
     let mut text = String::new();
@@ -19,7 +23,14 @@ pub(super) fn distinguished_name(name: &X509Name<'_>) -> Option<String> {
                 Err(_) => text += &kind.to_id_string(),
             }
             text.push('=');
-            push_escaped(&mut text, attribute.as_str().ok()?);
+            if let Ok(value) = attribute.as_str() {
+                push_escaped(&mut text, value);
+            } else {
+                text.push('#');
+                for byte in attribute.attr_value().to_der_vec().ok()? {
+                    let _ = write!(text, "{byte:02x}");
+                }
+            }
         }
     }
     Some(text)

@@ -46,19 +46,19 @@ use std::task::{Context, Poll};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body_util::channel::Channel;
 use swiftwater_http::udp::connect::HttpDatagrams;
-use swiftwater_http::web::body::Body;
+use swiftwater_http::web::body::{Body, BoxError};
 use swiftwater_http::web::upgrade::UpgradeRequest;
 use tower::Service;
 
 use self::forwarding::Agreed;
 use self::ip::AttachedNetwork;
 use self::metered::Metered;
-use self::own_addresses::is_own;
+use self::own_addresses::is_own_address;
 use self::refusal::Refusal;
 use self::request::TunnelRequest;
 use self::stats::Counters;
 use self::target_socket::TargetSocket;
-use self::udp_tunnel::{Aborted, Tunnel};
+use self::udp_tunnel::Tunnel;
 use self::usage::TunnelPermit;
 use crate::CONNECT_UDP;
 use crate::forwarding::{
@@ -176,7 +176,7 @@ impl TunnelProxy {
         }
         let mut addresses = policy.permitted(addresses)?;
         let first = addresses[0].ip();
-        addresses.retain(|address| policy.allows(address.ip()) || !is_own(address.ip()));
+        addresses.retain(|address| policy.allows(address.ip()) || !is_own_address(address.ip()));
         if addresses.is_empty() {
             return Err(TargetDenied::Own(first).into());
         }
@@ -208,7 +208,7 @@ impl TunnelProxy {
             None => self.forwarding(&head.headers, datagrams.as_ref()),
         };
         let answer = forwarding.as_ref().map(|agreed| agreed.answer);
-        let (to_client, body) = Channel::<bytes::Bytes, Aborted>::new(WAITING_PIECES);
+        let (to_client, body) = Channel::<bytes::Bytes, BoxError>::new(WAITING_PIECES);
         let tunnel = Tunnel {
             socket,
             datagrams,
@@ -223,9 +223,8 @@ impl TunnelProxy {
         };
         tracing::debug!(%target, %address, "UDP tunnel opened");
         tokio::spawn(async move {
-            let end = tunnel.run().await;
+            let end = tunnel.run(permit).await;
             tracing::debug!(%target, %address, %end, "UDP tunnel closed");
-            drop(permit);
         });
         let mut response = asked.accepting(CONNECT_UDP, Body::new(body));
         let headers = response.headers_mut();
@@ -282,9 +281,9 @@ impl TunnelProxy {
         tokio::spawn(async move {
             counters.on_open();
             let end = tcp_tunnel::forward(client, stream).await;
+            drop(permit);
             counters.on_close();
             tracing::debug!(%target, %address, ?end, "TCP tunnel closed");
-            drop(permit);
         });
         if let Some(status) = connected(address) {
             response.headers_mut().insert(PROXY_STATUS, status);

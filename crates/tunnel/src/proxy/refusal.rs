@@ -91,7 +91,7 @@ impl Refusal {
             Self::Socket(error) => match error.kind() {
                 io::ErrorKind::ConnectionRefused => ProxyError::ConnectionRefused,
                 io::ErrorKind::TimedOut => ProxyError::ConnectionTimeout,
-                _ if is_own(error) => ProxyError::ProxyInternalError,
+                _ if is_failure_of_proxy(error) => ProxyError::ProxyInternalError,
                 _ => ProxyError::DestinationUnavailable,
             },
         })
@@ -125,7 +125,7 @@ impl Refusal {
 }
 
 /// True for errors of the proxy's own machine: no memory, too many open files.
-fn is_own(error: &io::Error) -> bool {
+fn is_failure_of_proxy(error: &io::Error) -> bool {
     use io::ErrorKind;
     !matches!(
         error.kind(),

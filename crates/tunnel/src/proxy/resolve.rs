@@ -19,7 +19,8 @@ pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>
 
 /// Resolves names to addresses.
 pub trait Resolve: Send + Sync + 'static {
-    /// The addresses of `name`, each with `port`, the preferred one first.
+    /// The addresses of `name`, each with `port`, the preferred one first. It has to end by itself: requests wait for
+    /// [`Limits::resolution`](super::Limits) only, but it goes on, and counts among the lookups of the user.
     fn resolve<'a>(&'a self, name: &'a str, port: u16) -> Resolving<'a>;
 }
 

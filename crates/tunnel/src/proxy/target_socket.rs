@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use quinn_udp::{EcnCodepoint, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use swiftwater_net::is_too_large;
 use tokio::io::{Interest, Ready};
 use tokio::net::UdpSocket;
 use tokio::sync::Notify;
@@ -29,7 +30,7 @@ pub(super) struct TargetSocket {
     target: SocketAddr,
     /// What the system said to who sent, once, of a target that can't be reached.
     unreachable: OnceLock<io::ErrorKind>,
-    is_unreachable: Notify,
+    found_unreachable: Notify,
 }
 
 impl TargetSocket {
@@ -72,7 +73,7 @@ impl TargetSocket {
             state,
             target,
             unreachable: OnceLock::new(),
-            is_unreachable: Notify::new(),
+            found_unreachable: Notify::new(),
         })
     }
 
@@ -81,7 +82,7 @@ impl TargetSocket {
     pub(super) async fn ready(&self) -> io::Result<Ready> {
         tokio::select! {
             ready = self.io.ready(RECEIVABLE) => ready,
-            () = self.is_unreachable.notified() => {
+            () = self.found_unreachable.notified() => {
                 let kind = self.unreachable.get().copied();
                 Err(kind.unwrap_or(io::ErrorKind::HostUnreachable).into())
             }
@@ -106,7 +107,9 @@ impl TargetSocket {
         });
         match received {
             // That a packet was too large for the path is announced here, too.
-            Err(error) if !is_of_datagram(&error) => Err(error),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock && !is_too_large(&error) => {
+                Err(error)
+            }
             _ => Ok(!buffers.is_empty()),
         }
     }
@@ -137,10 +140,10 @@ impl TargetSocket {
         };
         let sent = self.state.try_send((&self.io).into(), &transmit);
         if let Err(error) = &sent
-            && !is_of_datagram(error)
+            && is_unreachable(error)
         {
             let _ = self.unreachable.set(error.kind());
-            self.is_unreachable.notify_one();
+            self.found_unreachable.notify_one();
         }
         sent
     }
@@ -152,9 +155,10 @@ impl TargetSocket {
     }
 }
 
-/// Whether an error concerns one datagram only: the system's buffer is full, or it is too large for the path.
-pub(super) fn is_of_datagram(error: &io::Error) -> bool {
-    !matches!(
+/// Whether an error of sending says that the target can't be reached. Others concern one datagram: the system's buffer is
+/// full, or it is too large for the path.
+pub(super) fn is_unreachable(error: &io::Error) -> bool {
+    matches!(
         error.kind(),
         io::ErrorKind::ConnectionRefused
             | io::ErrorKind::HostUnreachable

@@ -7,6 +7,7 @@ use http_body::Frame;
 use http_body_util::channel::Sender;
 use swiftwater_http::h3::DatagramError;
 use swiftwater_http::udp::connect::{DatagramBatch, HttpDatagrams};
+use swiftwater_http::web::body::BoxError;
 use swiftwater_net::quic::{DatagramFate, DatagramOptions, SendDatagramError};
 use swiftwater_units::Instant;
 
@@ -15,7 +16,6 @@ use super::forwarding::Forwarding;
 use super::receive_buffers::ReceiveBuffers;
 use super::repaired::Repaired;
 use super::stats::{Counters, Dropped, Passed};
-use super::udp_tunnel::Aborted;
 use super::user_budget::{Direction, UserBudget, admits};
 use crate::context::{self, ContextId};
 use crate::forwarding::{CidCapsule, TooManyRegistrations};
@@ -28,7 +28,7 @@ pub(super) struct ToClient<'a> {
     /// Whether the client is known to take them.
     pub(super) is_negotiated: bool,
     /// Capsules.
-    pub(super) content: Sender<Bytes, Aborted>,
+    pub(super) content: Sender<Bytes, BoxError>,
     pub(super) repaired: Option<Repaired>,
     pub(super) forwarding: Option<Forwarding>,
     pub(super) budget: Option<&'a UserBudget>,
@@ -82,8 +82,8 @@ impl ToClient<'_> {
     }
 
     /// Ends the content with a reset.
-    pub(super) fn abort(self) {
-        self.content.abort(Aborted);
+    pub(super) fn abort(self, why: BoxError) {
+        self.content.abort(why);
     }
 
     /// Sends a capsule; false if the client does not read.
@@ -158,7 +158,7 @@ impl ToClient<'_> {
     }
 }
 
-fn send_capsule(content: &mut Sender<Bytes, Aborted>, payload: &[u8]) -> Result<(), Dropped> {
+fn send_capsule(content: &mut Sender<Bytes, BoxError>, payload: &[u8]) -> Result<(), Dropped> {
     let datagram = context::encode(ContextId::UDP, payload);
     let frame = Frame::data(capsules::encode(datagram));
     content.try_send(frame).map_err(|_| Dropped::Full)

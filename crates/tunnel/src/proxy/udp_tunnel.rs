@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::channel::Sender;
 use swiftwater_http::udp::connect::HttpDatagrams;
-use swiftwater_http::web::body::Body;
+use swiftwater_http::web::body::{Body, BoxError, MalformedMessage};
 use swiftwater_net::quic::DatagramFate;
 use thiserror::Error;
 use tokio::io::Ready;
@@ -21,8 +21,9 @@ use super::receive_buffers::ReceiveBuffers;
 use super::repaired::Repaired;
 use super::send_run::SendRun;
 use super::stats::{Counters, Dropped};
-use super::target_socket::{TargetSocket, is_of_datagram};
+use super::target_socket::{TargetSocket, is_unreachable};
 use super::to_client::ToClient;
+use super::usage::TunnelPermit;
 use super::user_budget::{Direction, UserBudget, admits};
 use crate::MAX_UDP_PAYLOAD;
 use crate::context::{self, ContextId};
@@ -43,7 +44,7 @@ pub(super) struct Tunnel {
     /// The forwarding of packets beside the connection, if it was agreed on.
     pub(super) forwarding: Option<Agreed>,
     /// Content for the client: capsules.
-    pub(super) to_client: Sender<Bytes, Aborted>,
+    pub(super) to_client: Sender<Bytes, BoxError>,
     /// Content from the client: capsules.
     pub(super) from_client: Body,
     pub(super) reflection: ReflectionLimit,
@@ -52,11 +53,6 @@ pub(super) struct Tunnel {
     pub(super) idle_timeout: Duration,
     pub(super) counters: Arc<Counters>,
 }
-
-/// The content to the client ends within the message: what the client sent is malformed (RFC 9297, section 3.3).
-#[derive(Clone, Copy, Debug, Error)]
-#[error("the client's content is malformed")]
-pub(super) struct Aborted;
 
 /// Why a tunnel ended.
 #[derive(Debug, Error)]
@@ -86,10 +82,11 @@ pub(super) enum TunnelEnd {
 
 impl Tunnel {
     /// Forwards until the end. The client sees an orderly end, or a reset if it did not keep to the protocol.
-    pub(super) async fn run(self) -> TunnelEnd {
+    pub(super) async fn run(self, permit: TunnelPermit) -> TunnelEnd {
         let counters = Arc::clone(&self.counters);
         counters.on_open();
         let end = self.forward().await;
+        drop(permit);
         counters.on_close();
         end
     }
@@ -147,20 +144,21 @@ impl Tunnel {
             is_repaired: agreement.is_some(),
         };
         let end = forward_until_end(inputs, &mut target, &mut client).await;
-        if end.is_fault_of_client() {
-            client.abort();
+        if let Some(fault) = end.fault_of_client() {
+            client.abort(fault);
         }
         end
     }
 }
 
 impl TunnelEnd {
-    /// Whether the client did not keep to the protocol: it sees a reset, not an orderly end.
-    fn is_fault_of_client(&self) -> bool {
-        matches!(
-            self,
-            Self::Capsules(_) | Self::Registrations(_) | Self::Unread
-        )
+    /// Why the client sees a reset, not an orderly end.
+    fn fault_of_client(&self) -> Option<BoxError> {
+        match self {
+            Self::Capsules(_) | Self::Registrations(_) => Some(MalformedMessage.into()),
+            Self::Unread => Some(self.to_string().into()),
+            _ => None,
+        }
     }
 }
 
@@ -356,16 +354,16 @@ impl ToTarget<'_> {
                     self.counters.on_datagrams_to_target(count, bytes);
                     return Ok(());
                 }
-                Err(error) if is_of_datagram(&error) => {}
-                Err(error) => return Err(error),
+                Err(error) if is_unreachable(&error) => return Err(error),
+                Err(_) => {}
             }
         }
         // Also if the system takes no runs after all, or has room for some only.
         for payload in run.datagrams() {
             match self.socket.send(payload) {
                 Ok(()) => self.counters.on_datagrams_to_target(1, payload.len()),
-                Err(error) if is_of_datagram(&error) => self.counters.on_drop(Dropped::Full, 1),
-                Err(error) => return Err(error),
+                Err(error) if is_unreachable(&error) => return Err(error),
+                Err(_) => self.counters.on_drop(Dropped::Full, 1),
             }
         }
         Ok(())

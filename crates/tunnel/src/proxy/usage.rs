@@ -23,7 +23,8 @@ const LOOKUPS_OF_USER: usize = 16;
 const MOST_USERS: usize = 4096;
 
 /// What the tunnels of a proxy use of its limits at present. Clones share it: a proxy that replaces another takes over
-/// that of the one before, since its tunnels go on.
+/// that of the one before, since its tunnels go on. After a change of what a user may pass, his open tunnels keep the
+/// limit from before, and new ones have the other.
 #[derive(Clone, Debug, Default)]
 pub struct TunnelUsage(Arc<Usage>);
 
@@ -74,6 +75,15 @@ impl Default for Usage {
 }
 
 impl TunnelUsage {
+    /// Another one, whose lookups of names are limited together with these: for a further proxy of the same process.
+    #[must_use]
+    pub fn with_its_lookups(&self) -> Self {
+        Self(Arc::new(Usage {
+            lookups: Arc::clone(&self.0.lookups),
+            ..Usage::default()
+        }))
+    }
+
     /// Permits a tunnel of `user` within `limits`.
     pub(super) fn permit(
         &self,

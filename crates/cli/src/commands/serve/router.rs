@@ -1,6 +1,7 @@
 //! Selects the content of a request by its host, then by its decoded path ([`RequestPath`]), which is
 //! also used to look up files.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
@@ -71,7 +72,7 @@ impl Router {
         &self,
         request: Request<Body>,
     ) -> Result<Response<Body>, Infallible> {
-        let Some(routes) = self.site(site_name(&request)) else {
+        let Some(routes) = self.site(site_name(&request).as_deref()) else {
             // RFC 9110, section 15.5.20.
             return Ok(text_response(
                 StatusCode::MISDIRECTED_REQUEST,
@@ -114,16 +115,18 @@ impl Router {
 }
 
 /// The host whose site answers a request. A request for a TCP tunnel names the target in its place (RFC 9110, section
-/// 9.3.6): the site is that of the name by which the client knows the server.
-fn site_name(request: &Request<Body>) -> Option<&str> {
+/// 9.3.6): the site is that of the name or address by which the client knows the server.
+fn site_name(request: &Request<Body>) -> Option<Cow<'_, str>> {
     let upgrade = request.extensions().get::<UpgradeRequest>();
     let is_to_target = request.method() == Method::CONNECT
-        && upgrade.is_none_or(|upgrade| upgrade.protocol().is_none());
-    if is_to_target {
-        let connection = request.extensions().get::<ConnectionInfo>()?;
-        return connection.server_name.as_deref();
+        && upgrade.is_some_and(|upgrade| upgrade.protocol().is_none());
+    if !is_to_target {
+        return host(request).map(Cow::Borrowed);
     }
-    host(request)
+    let connection = request.extensions().get::<ConnectionInfo>()?;
+    let by_name = connection.server_name.as_deref().map(Cow::Borrowed);
+    // An address is no server name (RFC 6066, section 3).
+    by_name.or_else(|| Some(Cow::Owned(connection.local.to_string())))
 }
 
 /// Result of routing a path.

@@ -41,13 +41,16 @@ pub struct IpInterface {
     proxy: Vec<IpAddr>,
     pinned: Vec<RouteMessage>,
     state: InterfaceState,
+    /// Whether the tunnel carried packets of IPv6 when its state was applied.
+    carried_ipv6: bool,
     counters: Arc<Counters>,
 }
 
 /// What an interface has.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct InterfaceState {
-    /// Its addresses.
+    /// Its addresses. One of IPv4 that the tunnel does not have any more stays as long as there are routes of IPv4 and no
+    /// other address, since the kernel would remove them.
     pub addresses: Vec<IpAddr>,
     /// What the kernel routes to it.
     pub routes: Vec<Prefix>,
@@ -161,6 +164,7 @@ impl IpInterface {
                 mtu: FIRST_MTU,
                 ..InterfaceState::default()
             },
+            carried_ipv6: false,
             counters: Arc::default(),
         })
     }
@@ -228,8 +232,8 @@ impl IpInterface {
                 },
                 // Addresses of IPv6 wait for an MTU that is large enough.
                 _ = look.tick() => match self.follow_mtu(&sender) {
-                    Ok(false) => continue,
-                    Ok(true) => self.apply(&sender).await,
+                    Ok(false) if carries_ipv6(&sender) == self.carried_ipv6 => continue,
+                    Ok(_) => self.apply(&sender).await,
                     Err(error) => Err(error),
                 },
             };
@@ -243,7 +247,8 @@ impl IpInterface {
     async fn apply(&mut self, sender: &IpSender) -> Result<(), InterfaceError> {
         self.follow_mtu(sender)?;
         // The kernel takes addresses of IPv6 only with an MTU that is large enough, which the tunnel then needs as well.
-        let has_ipv6 = sender.max_packet() >= MIN_IPV6_MTU;
+        let has_ipv6 = carries_ipv6(sender);
+        self.carried_ipv6 = has_ipv6;
         let mut assigned = sender.addresses();
         assigned.retain(|own| has_ipv6 || own.address().is_ipv4());
         let addresses: Vec<IpAddr> = assigned.iter().map(own_address).collect();
@@ -277,11 +282,21 @@ impl IpInterface {
             let _ = self.kernel.remove_route(index, prefix).await;
         }
         self.state.routes = routes;
-        let kept = |address: &IpAddr| addresses.contains(address);
-        for &address in self.state.addresses.iter().filter(|it| !kept(it)) {
-            let _ = self.kernel.remove_address(index, address).await;
+        let is_ipv4 = |address: &IpAddr| address.is_ipv4();
+        let needs_ipv4 = self.state.routes.iter().any(|it| it.address().is_ipv4())
+            && !addresses.iter().any(is_ipv4);
+        let old = std::mem::replace(&mut self.state.addresses, addresses);
+        for address in old {
+            if self.state.addresses.contains(&address) {
+                continue;
+            }
+            if needs_ipv4 && address.is_ipv4() {
+                // Nothing can be sent from it, but the routes stay.
+                self.state.addresses.push(address);
+            } else {
+                let _ = self.kernel.remove_address(index, address).await;
+            }
         }
-        self.state.addresses = addresses;
         Ok(())
     }
 
@@ -337,6 +352,11 @@ async fn into_tunnel(device: &TunDevice, sender: &IpSender, counters: &Counters)
             }
         }
     }
+}
+
+/// Whether the tunnel carries packets of IPv6 at present.
+fn carries_ipv6(sender: &IpSender) -> bool {
+    sender.max_packet() >= MIN_IPV6_MTU
 }
 
 fn count(counter: &AtomicU64) {

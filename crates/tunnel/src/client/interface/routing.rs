@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::ip::{AddressRange, Routes};
 use crate::policy::Prefix;
 
-/// The most routes that the kernel gets. A proxy that advertises all public addresses needs some 150.
+/// The most routes that the kernel gets. A proxy that advertises all public addresses needs some 150, and at most 125 more
+/// for each public address of its own.
 const MOST: usize = 4096;
 
 /// The destinations that may be routed into a tunnel, of those that the proxy advertises.

@@ -8,7 +8,7 @@ use crate::policy::Prefix;
 /// Addresses that were given back and wait before they are used again, at most.
 const WAITING: usize = 4096;
 
-/// The addresses that no tunnel has. One that was given back is used again last, so that packets for the tunnel
+/// The addresses that no tunnel has. One that was given back is used again last, or after many others, so that packets for the tunnel
 /// before are late by then.
 #[derive(Debug)]
 pub(super) struct AddressPool {

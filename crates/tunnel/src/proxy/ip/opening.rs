@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, request};
 use http_body_util::channel::Channel;
 use swiftwater_http::udp::connect::HttpDatagrams;
-use swiftwater_http::web::body::Body;
+use swiftwater_http::web::body::{Body, BoxError};
 use swiftwater_http::web::upgrade::UpgradeRequest;
 
 use super::network::AttachedNetwork;
 use super::rules::PacketRules;
-use super::tunnel::{IpTunnel, IpTunnelEnd};
+use super::tunnel::IpTunnel;
 use crate::CONNECT_IP;
 use crate::ip::{AddressRange, Scope, ScopeTarget};
 use crate::policy::{Prefix, TargetDenied};
@@ -46,7 +46,7 @@ impl TunnelProxy {
             .register(ipv4, ipv6, &shared.counters)
             .map_err(Refusal::Socket)?;
         let registration = registration.ok_or(Refusal::Full)?;
-        let (to_client, body) = Channel::<Bytes, IpTunnelEnd>::new(WAITING_PIECES);
+        let (to_client, body) = Channel::<Bytes, BoxError>::new(WAITING_PIECES);
         let tunnel = IpTunnel {
             dispatcher: Arc::clone(dispatcher),
             registration,
@@ -59,9 +59,8 @@ impl TunnelProxy {
         };
         tracing::debug!(%scope, "IP tunnel opened");
         tokio::spawn(async move {
-            let end = tunnel.run().await;
+            let end = tunnel.run(permit).await;
             tracing::debug!(%scope, %end, "IP tunnel closed");
-            drop(permit);
         });
         let mut response = asked.accepting(CONNECT_IP, Body::new(body));
         let headers = response.headers_mut();

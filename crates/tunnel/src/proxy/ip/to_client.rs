@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::channel::Sender;
 use swiftwater_http::udp::connect::HttpDatagrams;
+use swiftwater_http::web::body::BoxError;
 use tokio::time::timeout;
 
 use super::tunnel::IpTunnelEnd;
@@ -26,14 +27,14 @@ const UNREAD: Duration = Duration::from_secs(10);
 /// The way to one client.
 pub(super) struct ToClient {
     datagrams: Option<HttpDatagrams>,
-    content: Sender<Bytes, IpTunnelEnd>,
+    content: Sender<Bytes, BoxError>,
     counters: Arc<Counters>,
 }
 
 impl ToClient {
     pub(super) fn new(
         datagrams: Option<HttpDatagrams>,
-        content: Sender<Bytes, IpTunnelEnd>,
+        content: Sender<Bytes, BoxError>,
         counters: Arc<Counters>,
     ) -> Self {
         Self {
@@ -123,7 +124,7 @@ impl ToClient {
     }
 
     /// Resets the client's stream.
-    pub(super) fn abort(self, end: IpTunnelEnd) {
-        self.content.abort(end);
+    pub(super) fn abort(self, why: BoxError) {
+        self.content.abort(why);
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body_util::channel::Sender;
 use swiftwater_http::h3::capsule::{CapsuleReader, capsule_type};
 use swiftwater_http::udp::connect::HttpDatagrams;
-use swiftwater_http::web::body::Body;
+use swiftwater_http::web::body::{Body, BoxError, MalformedMessage};
 use thiserror::Error;
 use tokio::select;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -24,6 +24,7 @@ use crate::ip::{
 };
 use crate::proxy::content::Content;
 use crate::proxy::stats::{Counters, Dropped};
+use crate::proxy::usage::TunnelPermit;
 use crate::proxy::user_budget::{Direction, UserBudget};
 
 /// What a tunnel needs.
@@ -34,7 +35,7 @@ pub(super) struct IpTunnel {
     /// Datagrams below HTTP; `None` with HTTP versions that have none.
     pub(super) datagrams: Option<HttpDatagrams>,
     /// Content for the client: capsules.
-    pub(super) to_client: Sender<Bytes, IpTunnelEnd>,
+    pub(super) to_client: Sender<Bytes, BoxError>,
     /// Content from the client: capsules.
     pub(super) from_client: Body,
     /// What the user may pass; `None` without a limit.
@@ -73,9 +74,20 @@ pub(super) enum IpTunnelEnd {
     Device,
 }
 
+impl IpTunnelEnd {
+    /// Why the client sees a reset; `None` for an orderly end.
+    fn failure(self) -> Option<BoxError> {
+        match self {
+            Self::Finished => None,
+            Self::Truncated | Self::Large | Self::Capsule(_) => Some(MalformedMessage.into()),
+            _ => Some(self.into()),
+        }
+    }
+}
+
 impl IpTunnel {
     /// Forwards until the end. The client sees an orderly end, or after an error a reset.
-    pub(super) async fn run(self) -> IpTunnelEnd {
+    pub(super) async fn run(self, permit: TunnelPermit) -> IpTunnelEnd {
         let counters = Arc::clone(&self.counters);
         counters.on_open();
         let Registration { lease, mut packets } = self.registration;
@@ -99,10 +111,11 @@ impl IpTunnel {
             content: Content::new(self.from_client),
         };
         let Err(end) = tunnel.forward(inputs).await;
-        if !matches!(end, IpTunnelEnd::Finished) {
-            tunnel.client.abort(end);
+        if let Some(why) = end.failure() {
+            tunnel.client.abort(why);
         }
         drop(lease);
+        drop(permit);
         counters.on_close();
         end
     }
