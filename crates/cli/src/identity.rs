@@ -96,13 +96,7 @@ impl Identity {
     /// created if there is none, if it is about to expire, or if it lacks one of the names.
     pub fn development(state_dir: &Path, names: &[String]) -> Result<Self, Failure> {
         let path = state_dir.join(IDENTITY_FILE);
-        let mut wanted: Vec<String> = DEV_NAMES.map(str::to_owned).to_vec();
-        for name in names {
-            check_name(name)?;
-            if !wanted.contains(name) {
-                wanted.push(name.clone());
-            }
-        }
+        let wanted = development_names(names)?;
         let kept = fs::read_to_string(&path)
             .ok()
             .filter(|text| is_current(text, &wanted));
@@ -123,6 +117,19 @@ impl Identity {
         identity.development = true;
         identity.created = created;
         Ok(identity)
+    }
+
+    /// The same, but writes nothing: where it would be created, it is one for now.
+    pub fn stored_development(state_dir: &Path, names: &[String]) -> Result<Self, Failure> {
+        let path = state_dir.join(IDENTITY_FILE);
+        let wanted = development_names(names)?;
+        let stored = fs::read_to_string(&path).ok();
+        match stored.filter(|text| is_current(text, &wanted)) {
+            Some(text) => Self::from_pem(text.as_bytes(), text.as_bytes(), &path, &path),
+            None => DevCertificate::generate(wanted)
+                .map(|certificate| Self::of(&certificate))
+                .map_err(|error| Failure::new(Exit::Certificate, error)),
+        }
     }
 
     fn from_pem(
@@ -242,6 +249,18 @@ fn check_name(name: &str) -> Result<(), Failure> {
         "cannot make a certificate for '{name}': it is neither a host name in ASCII nor an IP address"
     );
     Err(Failure::new(Exit::Usage, text))
+}
+
+/// The names of a development certificate: those of this machine, and `names`.
+fn development_names(names: &[String]) -> Result<Vec<String>, Failure> {
+    let mut wanted: Vec<String> = DEV_NAMES.map(str::to_owned).to_vec();
+    for name in names {
+        check_name(name)?;
+        if !wanted.contains(name) {
+            wanted.push(name.clone());
+        }
+    }
+    Ok(wanted)
 }
 
 fn create(state_dir: &Path, path: &Path, names: &[String]) -> Result<String, Failure> {

@@ -319,6 +319,7 @@ fn a_check_looks_at_files_too() {
     assert!(failed(&check(site), 7).contains("files"));
     fs::create_dir(home.path().join("files")).unwrap();
     succeeded(&check(site));
+    assert!(!home.path().join("state").exists());
     let missing = format!("[[certificate]]\ncert = \"a.pem\"\nkey = \"a.key\"\n{site}");
     assert!(failed(&check(&missing), 7).contains("a.pem"));
     let message = failed(&check("workers = -1\n"), 7);

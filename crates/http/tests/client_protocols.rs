@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use http::{HeaderValue, Request, Response, StatusCode, Version};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use swiftwater_http::client::{
     AttemptCause, AttemptTransport, Error, Hint, HttpClient, HttpsRecord, Policy, Protocol,
     Timeouts, Why,
@@ -142,6 +142,16 @@ async fn an_alternative_that_disclaims_the_origin_is_removed() {
             assert_eq!(chosen(&response).why, Why::NoHint);
             assert_eq!(read(response).await, "mine");
         }
+        // Also by a request that can't be sent again.
+        client.send(here.get("/first")).await.unwrap();
+        let mut post = here.get("/");
+        *post.method_mut() = Method::POST;
+        *post.body_mut() = Body::full("content");
+        let response = client.send(post).await.unwrap();
+        assert_eq!(response.status(), StatusCode::MISDIRECTED_REQUEST);
+        let response = client.send(here.get("/")).await.unwrap();
+        assert_eq!(chosen(&response).sent, 1);
+        assert_eq!(read(response).await, "mine");
     })
     .await;
 }

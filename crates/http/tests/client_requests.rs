@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
@@ -19,6 +19,7 @@ use swiftwater_http::web::body::Body;
 use swiftwater_http::web::early_data::is_early;
 use swiftwater_net::quic::ConnectionError;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tower::service_fn;
 
 use crate::client_world::{Forwarder, NAME, Tcp, Udp, World, chosen, guard, read, until};
@@ -237,6 +238,31 @@ async fn each_phase_of_connecting_has_its_limit() {
         let error = client.build().unwrap().send(silent()).await.unwrap_err();
         assert!(matches!(error, Error::Timeout(Phase::Total)), "{error:?}");
     }))
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waited_for_an_attempt_that_failed_does_not_wait_for_all_others() {
+    guard(async {
+        // Connected by the kernel, and then nothing.
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let world = World::new(Tcp::None, Udp::Silent, service_fn(echo)).await;
+        let client = world.client().timeouts(limits(|it| it.handshake = SHORT));
+        let client = client.build().unwrap();
+        let begin = Instant::now();
+        let mut attempts = JoinSet::new();
+        for _ in 0..15 {
+            let request = Request::get(format!("https://{NAME}:{port}/"));
+            let request = request.body(Body::empty()).unwrap();
+            let client = client.clone();
+            attempts.spawn(async move { client.send(request).await.is_err() });
+        }
+        assert!(attempts.join_all().await.into_iter().all(|failed| failed));
+        // Two attempts one after the other, not fifteen.
+        let elapsed = begin.elapsed();
+        assert!(elapsed < 8 * SHORT, "{elapsed:?}");
+    })
     .await;
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use swiftwater_http::client::{
     AttemptCause, Error, HttpClient, Measurements, Policy, Protocol, Proxies, Why,
@@ -94,7 +94,9 @@ async fn refusing(refusals: usize) -> (SocketAddr, rustls::ClientConfig, Arc<Ato
             let mut connection = h2::server::handshake(stream).await.unwrap();
             let seen = Arc::clone(&seen);
             tokio::spawn(async move {
-                while let Some(Ok((_, mut respond))) = connection.accept().await {
+                while let Some(Ok((request, mut respond))) = connection.accept().await {
+                    // RFC 9113, section 8.3.1.
+                    assert!(!request.uri().to_string().contains('@'));
                     if seen.fetch_add(1, Ordering::SeqCst) < refusals {
                         respond.send_reset(h2::Reason::REFUSED_STREAM);
                     } else {
@@ -113,6 +115,19 @@ async fn refusing(refusals: usize) -> (SocketAddr, rustls::ClientConfig, Arc<Ato
         .with_root_certificates(roots)
         .with_no_client_auth();
     (address, tls, count)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn user_information_is_not_sent() {
+    guard(async {
+        let (address, tls, seen) = refusing(0).await;
+        let client = HttpClient::builder().tls(tls).resolver(Names::default());
+        let uri = format!("https://user:secret@{NAME}:{}/", address.port());
+        let request = Request::get(&uri).body(Body::empty()).unwrap();
+        client.build().unwrap().send(request).await.unwrap();
+        assert_eq!(seen.load(Ordering::SeqCst), 1);
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -305,6 +320,46 @@ async fn a_connection_that_closed_while_idle_is_replaced() {
             until(|| client.pool_stats().idle_http1 == 0).await;
         }
         assert_eq!(client.pool_stats().opened, 3);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_closes_with_a_request_is_replaced_where_that_may_be_repeated() {
+    guard(async {
+        // Answers the first request of each connection, and reads the second one before it closes.
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                for is_first in [true, false] {
+                    let mut head = Vec::new();
+                    while !head.ends_with(b"\r\n\r\n") {
+                        head.push(stream.read_u8().await.unwrap());
+                    }
+                    if is_first {
+                        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+                        stream.write_all(answer).await.unwrap();
+                    }
+                }
+            }
+        });
+        let world = World::new(Tcp::None, Udp::Silent, service_fn(echo)).await;
+        let client = world.client().build().unwrap();
+        let ask = async |method: Method| {
+            let uri = format!("http://{NAME}:{port}/");
+            let request = Request::builder().method(method).uri(uri);
+            let response = client.send(request.body(Body::empty()).unwrap()).await?;
+            let sent = chosen(&response).sent;
+            response.into_body().collect().await.unwrap();
+            until(|| client.pool_stats().idle_http1 == 1).await;
+            Ok::<_, Error>(sent)
+        };
+        assert_eq!(ask(Method::GET).await.unwrap(), 1);
+        assert_eq!(ask(Method::GET).await.unwrap(), 2);
+        // It may have been processed.
+        ask(Method::POST).await.unwrap_err();
     })
     .await;
 }

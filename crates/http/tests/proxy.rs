@@ -327,6 +327,8 @@ async fn nothing_leads_out_of_the_prefix() {
         "/..%2fprivate",
         "/..\\private",
         "/%5c../x",
+        "/..;/private",
+        "/a/..;x=1/..%3b/private",
     ] {
         let response = send(&strict, get(path)).await;
         assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{path}");

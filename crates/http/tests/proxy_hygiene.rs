@@ -260,6 +260,7 @@ async fn locations_on_the_upstream_lead_to_the_public_origin() {
             "http://UPSTREAM//other.example",
         ),
         ("/base", "/base//other.example", "/base//other.example"),
+        ("/base", "/base/\\other.example", "/base/\\other.example"),
         (
             "",
             "https://other.example/next",

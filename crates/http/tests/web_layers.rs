@@ -67,6 +67,12 @@ async fn text_is_compressed_as_the_client_prefers() {
         let again = with(with_accept("/long.txt", accept), "if-none-match", &tag);
         let response = service.clone().oneshot(again).await.unwrap();
         assert_eq!(response.status(), StatusCode::NOT_MODIFIED);
+        // RFC 9110, sections 15.4.5 and 15.3.7.
+        assert_eq!(response.headers()["vary"], "accept-encoding");
+        let part = with(with_accept("/long.txt", accept), "range", "bytes=0-9");
+        let response = service.clone().oneshot(part).await.unwrap();
+        assert_eq!(response.status(), StatusCode::PARTIAL_CONTENT);
+        assert_eq!(response.headers()["vary"], "accept-encoding");
     }
 }
 

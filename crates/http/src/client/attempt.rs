@@ -129,14 +129,13 @@ impl State {
         };
         self.note_alternatives(job.origin, &answer);
         let fate = fate_of(&answer);
+        if fate == Fate::Misdirected {
+            // Also if this request can't be sent again.
+            lock(&self.alternatives).discard(job.origin);
+            self.pool.drop_http3(job.origin);
+        }
         if again(fate) {
-            match fate {
-                Fate::Misdirected => {
-                    lock(&self.alternatives).discard(job.origin);
-                    self.pool.drop_http3(job.origin);
-                }
-                _ => progress.patient = true,
-            }
+            progress.patient |= fate != Fate::Misdirected;
             return Ok(None);
         }
         let chosen = Chosen {
@@ -158,7 +157,9 @@ impl State {
     /// Records from a response what later requests use: Alt-Svc, settings, failures.
     fn note_alternatives(&self, origin: &Origin, answer: &Answer) {
         let headers = answer.response.headers();
-        if origin.is_https() && headers.contains_key(ALT_SVC) {
+        // One in a 421 is ignored (RFC 7838, section 6).
+        let counts = answer.response.status() != StatusCode::MISDIRECTED_REQUEST;
+        if counts && origin.is_https() && headers.contains_key(ALT_SVC) {
             let now = tokio::time::Instant::now();
             lock(&self.alternatives).update(origin, headers, now);
         }

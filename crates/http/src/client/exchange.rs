@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::future::Future;
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +71,7 @@ impl From<Error> for Failure {
         let fate = match &error {
             Error::Http3(error) => http3_fate(error),
             Error::Tcp(error) if is_refused(error) => Fate::Unprocessed,
+            Error::Tcp(error) if is_connection_gone(error) => Fate::ConnectionGone,
             _ => Fate::Unknown,
         };
         Self { fate, error }
@@ -88,15 +90,32 @@ fn http3_fate(error: &ClientError) -> Fate {
     }
 }
 
-/// True if the server states that it did not process the stream (RFC 9113, section 8.7). GOAWAY states
-/// it too, but hyper does not expose its last stream identifier.
+/// True if the server states that it did not process the stream (RFC 9113, section 8.7). Only streams beyond the last one of a
+/// GOAWAY fail with it.
 fn is_refused(error: &hyper::Error) -> bool {
     let mut source = error.source();
     while let Some(error) = source {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
-            return error.is_remote()
-                && error.is_reset()
-                && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+            let is_refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+            return error.is_remote() && (is_refused || error.is_go_away());
+        }
+        source = error.source();
+    }
+    false
+}
+
+/// True if the connection ended before there was a response.
+fn is_connection_gone(error: &hyper::Error) -> bool {
+    if error.is_incomplete_message() {
+        return true;
+    }
+    let mut source = error.source();
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+            );
         }
         source = error.source();
     }
@@ -215,10 +234,7 @@ impl Outgoing<'_> {
         let mut head = self.head.clone();
         head.version = Version::HTTP_11;
         if !head.headers.contains_key(HOST) {
-            let authority = head.uri.authority().map_or("", |it| it.as_str());
-            // User information of URIs is not sent (RFC 9110, section 4.2.4).
-            let host = authority.rsplit('@').next().unwrap_or_default();
-            let host = HeaderValue::from_str(host);
+            let host = HeaderValue::from_str(host_and_port(&head.uri));
             let host =
                 host.map_err(|_| Error::InvalidUri("the authority is not a valid field value"))?;
             head.headers.insert(HOST, host);
@@ -243,6 +259,7 @@ impl Outgoing<'_> {
         let mut head = self.head.clone();
         head.version = Version::HTTP_2;
         head.headers.remove(HOST);
+        head.uri = without_user_information(head.uri)?;
         self.patiently(pin!(sender.ready()))
             .await?
             .map_err(|error| never_sent(error.into()))?;
@@ -273,6 +290,28 @@ impl Outgoing<'_> {
             }
         }
     }
+}
+
+/// The authority without user information, which is not sent (RFC 9110, section 4.2.4).
+fn host_and_port(uri: &Uri) -> &str {
+    let authority = uri.authority().map_or("", |it| it.as_str());
+    authority.rsplit('@').next().unwrap_or_default()
+}
+
+/// `uri` for `:authority` (RFC 9113, section 8.3.1).
+fn without_user_information(uri: Uri) -> Result<Uri, Error> {
+    let host = host_and_port(&uri);
+    if uri
+        .authority()
+        .is_none_or(|it| it.as_str().len() == host.len())
+    {
+        return Ok(uri);
+    }
+    let invalid = || Error::InvalidUri("the authority");
+    let authority = host.parse().map_err(|_| invalid())?;
+    let mut parts = uri.into_parts();
+    parts.authority = Some(authority);
+    Uri::from_parts(parts).map_err(|_| invalid())
 }
 
 fn never_sent(error: Error) -> Failure {

@@ -15,8 +15,8 @@ pub(super) enum Fate {
     /// An alternative service answered 421 (Misdirected Request): the origin itself may be able to
     /// answer (RFC 7838, section 6).
     Misdirected,
-    /// The connection is lost: the server sent a stateless reset, or does not answer. It may have
-    /// processed the request.
+    /// The connection is lost: the server sent a stateless reset, does not answer, or has closed it. It
+    /// may have processed the request.
     ConnectionGone,
     /// Anything else.
     Unknown,

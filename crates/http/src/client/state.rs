@@ -143,17 +143,24 @@ impl State {
         let begun = Instant::now();
         let Situation { origin, way, .. } = situation;
         let gate = self.gates.of(origin, way.policy());
-        let turn = gate.lock().await;
+        let mut turn = gate.lock().await;
         // The awaited connection may be in the pool now.
         if let Some(mut selected) = self.standing(&situation)? {
             selected.waited = begun.elapsed();
             return Ok(selected);
         }
-        if self.tcp_pool.speaks_http1(origin) && !self.may_use_http3(&situation) {
-            // HTTP/1.1 connections can't be shared, so waiting for one is useless.
+        let is_http1 = self.tcp_pool.speaks_http1(origin) && !self.may_use_http3(&situation);
+        let has_failed = turn.is_some_and(|ended| ended > begun);
+        let mut selected = if is_http1 || has_failed {
+            // HTTP/1.1 connections can't be shared, so waiting for one is useless; and who has waited for an attempt that
+            // failed does not wait for the next one as well.
             drop(turn);
-        }
-        let mut selected = self.open(&situation, early, measurements).await?;
+            self.open(&situation, early, measurements).await?
+        } else {
+            let opened = self.open(&situation, early, measurements).await;
+            *turn = opened.is_err().then(Instant::now);
+            opened?
+        };
         selected.waited = begun.elapsed();
         Ok(selected)
     }

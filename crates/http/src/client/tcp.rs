@@ -8,6 +8,8 @@ use std::time::Duration;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::ServerName;
+#[cfg(any(target_os = "android", target_os = "linux"))]
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
@@ -57,6 +59,11 @@ impl TcpLink {
     }
 }
 
+/// How long a server may acknowledge nothing that was sent: a connection to one that is gone would otherwise get requests for
+/// minutes. PING of HTTP/2 is no alternative: servers of gRPC close connections that send it often.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+const SILENCE: Duration = Duration::from_secs(30);
+
 /// A new connection and how long it took.
 pub(super) struct TcpOpened {
     pub(super) link: TcpLink,
@@ -88,6 +95,8 @@ pub(super) async fn open(plan: TcpPlan, address: SocketAddr) -> Result<TcpOpened
     .await?;
     let connect = begun.elapsed();
     stream.set_nodelay(true)?;
+    #[cfg(any(target_os = "android", target_os = "linux"))]
+    SockRef::from(&stream).set_tcp_user_timeout(Some(SILENCE))?;
     let limit = plan.timeouts.handshake;
     let (rtt, addresses) = match plan.proxy {
         None => (Some(connect), addresses(&stream)),

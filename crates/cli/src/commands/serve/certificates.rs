@@ -20,10 +20,17 @@ pub(super) struct Challenges {
     pub(super) http: HttpChallenges,
 }
 
+/// Whether files of the server's own that are missing are created.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum StateFiles {
+    Created,
+    Read,
+}
+
 /// Reads them; the first is the default. At least one.
-pub(super) fn identities(config: &Config) -> Result<Vec<Identity>, Failure> {
-    let files = config.certificates.iter();
-    let mut identities = files
+pub(super) fn identities(config: &Config, files: StateFiles) -> Result<Vec<Identity>, Failure> {
+    let given = config.certificates.iter();
+    let mut identities = given
         .map(|files| Identity::from_files(&files.cert, &files.key))
         .collect::<Result<Vec<_>, _>>()?;
     identities.extend(of_authority(config)?);
@@ -41,7 +48,11 @@ pub(super) fn identities(config: &Config) -> Result<Vec<Identity>, Failure> {
         Some(directory) => directory.clone(),
         None => default_state_dir()?,
     };
-    Ok(vec![Identity::development(&state_dir, &config.tls.names)?])
+    let names = &config.tls.names;
+    Ok(vec![match files {
+        StateFiles::Created => Identity::development(&state_dir, names)?,
+        StateFiles::Read => Identity::stored_development(&state_dir, names)?,
+    }])
 }
 
 /// The stored certificate of an authority, if there is one that is valid now.

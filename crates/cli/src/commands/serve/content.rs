@@ -178,7 +178,8 @@ fn router(config: &Config, shared: &Shared) -> Result<Router, Failure> {
     let mut router = Router::default();
     for site in config.sites.iter().map(toml::Spanned::get_ref) {
         let routes = (site.routes.iter()).map(|place| route(place.get_ref(), site, shared));
-        router.add(&site.hosts, routes.collect::<Result<_, _>>()?);
+        let routes = routes.collect::<Result<_, _>>()?;
+        router.add(&site.hosts, routes, fields(site.headers.iter())?);
     }
     Ok(router)
 }
@@ -217,17 +218,16 @@ fn route(
             });
         (boxed(files), true)
     };
-    let fields = ResponseFields::new(site.headers.iter().chain(route.headers.iter()));
-    let fields = fields.map_err(|error| Failure::new(Exit::Usage, error))?;
-    let content = if fields.is_empty() {
-        content
-    } else {
-        boxed(fields.layer(content))
-    };
     let content = if site.client_certificate {
         for_known_clients(content)
     } else {
         content
+    };
+    let fields = fields(site.headers.iter().chain(route.headers.iter()))?;
+    let content = if fields.is_empty() {
+        content
+    } else {
+        boxed(fields.layer(content))
     };
     Ok(RouteService {
         path: route.path.clone(),
@@ -237,7 +237,15 @@ fn route(
         takes_protocols: route.upstream.is_some() || route.tunnels.is_some(),
         tunnels: route.tunnels.is_some(),
         content,
+        fields,
     })
+}
+
+/// Fields of responses by their names and values.
+fn fields<'a>(
+    entries: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Result<ResponseFields, Failure> {
+    ResponseFields::new(entries).map_err(|error| Failure::new(Exit::Usage, error))
 }
 
 fn files(directory: &Path, route: &config::Route, shared: &Shared) -> Result<FileService, Failure> {

@@ -9,23 +9,22 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::runtime::{StopRequests, interrupted};
 
-/// Waits for the requests in progress.
+/// Waits for the requests in progress over QUIC, and over TCP with TLS and without, whose listeners accept no more.
 pub(super) async fn finish(
     connections: &mut JoinSet<()>,
-    tcp: Option<RunningServer>,
+    (secure, plain): (Option<RunningServer>, Option<RunningServer>),
     grace: Duration,
     stops: &mut StopRequests,
 ) -> Result<(), Failure> {
-    let is_idle = connections.is_empty() && tcp.as_ref().is_none_or(|tcp| tcp.connections() == 0);
-    if is_idle {
-        return Ok(());
+    let has_none =
+        |tcp: &Option<RunningServer>| tcp.as_ref().is_none_or(|it| it.connections() == 0);
+    if !(connections.is_empty() && has_none(&secure) && has_none(&plain)) {
+        output::note("stopping: running downloads may end (Ctrl-C again stops at once)");
     }
-    output::note("stopping: running downloads may end (Ctrl-C again stops at once)");
+    // Also without connections: one may have been accepted just now.
     let cut = async {
-        match tcp {
-            Some(tcp) => tcp.drain(grace).await.cut,
-            None => 0,
-        }
+        let (secure, plain) = tokio::join!(drain(secure, grace), drain(plain, grace));
+        secure + plain
     };
     let all = timeout(grace, async {
         while connections.join_next().await.is_some() {}
@@ -40,5 +39,13 @@ pub(super) async fn finish(
             stopped?;
             Err(interrupted())
         }
+    }
+}
+
+/// How many connections had to be cut.
+async fn drain(tcp: Option<RunningServer>, grace: Duration) -> usize {
+    match tcp {
+        Some(tcp) => tcp.drain(grace).await.cut,
+        None => 0,
     }
 }

@@ -10,7 +10,7 @@ use swiftwater_http::tcp::Certificates;
 use tokio::sync::watch;
 
 use super::args::ServeArgs;
-use super::certificates::{certificates, identities};
+use super::certificates::{StateFiles, certificates, identities};
 use super::client_authorities::authorities;
 use super::config::{Config, effective};
 use super::content::{Shared, content};
@@ -87,7 +87,8 @@ impl Reloader<'_> {
             Progress::Obtained(certificate) => {
                 // A configuration that can't be read now does not keep a certificate from being used.
                 let config = effective(self.args).unwrap_or_else(|_| self.started.clone());
-                let next = identities(&config).and_then(|all| certificates(&all));
+                let next =
+                    identities(&config, StateFiles::Created).and_then(|all| certificates(&all));
                 match next {
                     Ok(next) => self.certificates.replace_with(&next),
                     Err(failure) => return log::announce_failed_reload(&failure, &reports),
@@ -104,7 +105,7 @@ impl Reloader<'_> {
 
     fn try_reload(&self) -> Result<Config, Failure> {
         let config = effective(self.args)?;
-        let next = certificates(&identities(&config)?)?;
+        let next = certificates(&identities(&config, StateFiles::Created)?)?;
         let clients = authorities(&config)?;
         let live = Live::new(&config, &self.shared, self.args.json)?;
         // No step can fail from here on.

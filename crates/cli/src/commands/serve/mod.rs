@@ -52,7 +52,7 @@ use tokio::task::JoinSet;
 use tower::Layer as _;
 
 use self::args::{LogLevel, ServeArgs};
-use self::certificates::{Challenges, authority, certificates, identities, maintain};
+use self::certificates::{Challenges, StateFiles, authority, certificates, identities, maintain};
 use self::client_authorities::authorities;
 use self::config::values::Upstreams;
 use self::config::{Config, effective};
@@ -84,20 +84,20 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     if args.print_config {
         return print_config(&config);
     }
-    let identities = identities(&config)?;
-    let certificates = Arc::new(certificates(&identities)?);
     if args.check_config {
         return check(config, args.json);
     }
+    // First of all: unhandled signals would end it without draining, and systemd does not start again what a reload ended.
+    let mut stops = StopRequests::new()?;
+    let reloads = ReloadRequests::new()?;
+    let identities = identities(&config, StateFiles::Created)?;
+    let certificates = Arc::new(certificates(&identities)?);
     let challenges = Challenges::default();
     let authority = authority(&config, &challenges)?;
     let descriptors = Descriptors::obtain(&config, args.config.is_some());
     let clients = authorities(&config)?;
     let shared = Shared::new(&descriptors, &config, clients.clone());
     logging.set_level(config.log.level.map(LogLevel::as_str));
-    // Before the server is announced: unhandled signals would end it without draining.
-    let mut stops = StopRequests::new()?;
-    let reloads = ReloadRequests::new()?;
     let exporter = exporter(&config).await?;
     let (live, current) = watch::channel(Live::new(&config, &shared, args.json)?);
     let content = latest(current.clone());
@@ -150,7 +150,8 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     server.endpoint().set_server_config(None);
     drain.send_replace(true);
     service.http3.drain();
-    let outcome = finish(&mut connections, tcp, config.grace.0, &mut stops).await;
+    let over_tcp = (tcp, redirections);
+    let outcome = finish(&mut connections, over_tcp, config.grace.0, &mut stops).await;
     farewell(&server).await;
     flush(&current).await;
     outcome
@@ -215,6 +216,7 @@ fn announce_all(
 
 /// `--check-config`: checks everything, but creates no files.
 fn check(config: Config, json: bool) -> Result<(), Failure> {
+    certificates(&identities(&config, StateFiles::Read)?)?;
     if let Some(path) = config.log.access.as_deref()
         && path != Path::new(config::OFF)
     {

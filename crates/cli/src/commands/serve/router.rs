@@ -12,6 +12,7 @@ use swiftwater_http::web::body::{Body, text_response};
 use swiftwater_http::web::connection_info::ConnectionInfo;
 use swiftwater_http::web::host::{host, host_name};
 use swiftwater_http::web::request_path::RequestPath;
+use swiftwater_http::web::response_fields::ResponseFields;
 use swiftwater_http::web::upgrade::UpgradeRequest;
 use tower::ServiceExt;
 
@@ -21,7 +22,7 @@ use crate::web_content::Content;
 /// Sites by their hosts.
 #[derive(Clone, Default)]
 pub(super) struct Router {
-    sites: Vec<Routes>,
+    sites: Vec<SiteRoutes>,
     exact: BTreeMap<String, usize>,
     /// By the suffix after the `*`, starting with a dot.
     below: BTreeMap<String, usize>,
@@ -30,7 +31,12 @@ pub(super) struct Router {
 }
 
 /// The routes of a site.
-type Routes = Vec<RouteService>;
+#[derive(Clone)]
+struct SiteRoutes {
+    routes: Vec<RouteService>,
+    /// Fields of answers that come from no route.
+    fields: ResponseFields,
+}
 
 /// The content below a path.
 #[derive(Clone)]
@@ -47,15 +53,22 @@ pub(super) struct RouteService {
     /// Whether the content is a proxy for tunnels, in whose paths a slash may be part of a segment (RFC 9484, section 4.6).
     pub(super) tunnels: bool,
     pub(super) content: Content,
+    /// Fields of answers that do not come from the content, which has them.
+    pub(super) fields: ResponseFields,
 }
 
 impl Router {
-    /// Adds a site for `hosts`, for all others if there are none.
-    pub(super) fn add(&mut self, hosts: &[HostPattern], mut routes: Vec<RouteService>) {
+    /// Adds a site for `hosts`, for all others if there are none, with `fields` in answers that come from no route.
+    pub(super) fn add(
+        &mut self,
+        hosts: &[HostPattern],
+        mut routes: Vec<RouteService>,
+        fields: ResponseFields,
+    ) {
         let index = self.sites.len();
         // Sorted by length, the longest first.
         routes.sort_by_key(|route| std::cmp::Reverse(route.path.as_str().len()));
-        self.sites.push(routes);
+        self.sites.push(SiteRoutes { routes, fields });
         if hosts.is_empty() {
             self.default = Some(index);
         }
@@ -72,7 +85,7 @@ impl Router {
         &self,
         request: Request<Body>,
     ) -> Result<Response<Body>, Infallible> {
-        let Some(routes) = self.site(site_name(&request).as_deref()) else {
+        let Some(site) = self.site(site_name(&request).as_deref()) else {
             // RFC 9110, section 15.5.20.
             return Ok(text_response(
                 StatusCode::MISDIRECTED_REQUEST,
@@ -80,29 +93,29 @@ impl Router {
             ));
         };
         let path = request.uri().path().to_owned();
-        match choose(routes, &path) {
+        match choose(&site.routes, &path) {
             Choice::Route(route, _)
                 if !route.directory && request.version() == Version::HTTP_09 =>
             {
                 // `hq-interop` can't carry the fields that upstreams exchange.
                 let text = "only files are served over hq-interop";
-                Ok(text_response(StatusCode::FORBIDDEN, text))
+                Ok(with(&route.fields, StatusCode::FORBIDDEN, text))
             }
             Choice::Route(route, _) if route.refuses(&request) => {
                 // RFC 9220, section 3.
                 let text = "the protocol of the request is unknown here";
-                Ok(text_response(StatusCode::NOT_IMPLEMENTED, text))
+                Ok(with(&route.fields, StatusCode::NOT_IMPLEMENTED, text))
             }
             Choice::Route(route, rest) => route.answer(request, rest).await,
             Choice::Refused => {
                 let text = "other programs may interpret the path differently";
-                Ok(text_response(StatusCode::BAD_REQUEST, text))
+                Ok(with(&site.fields, StatusCode::BAD_REQUEST, text))
             }
-            Choice::None => Ok(text_response(StatusCode::NOT_FOUND, "")),
+            Choice::None => Ok(with(&site.fields, StatusCode::NOT_FOUND, "")),
         }
     }
 
-    fn site(&self, host: Option<&str>) -> Option<&Routes> {
+    fn site(&self, host: Option<&str>) -> Option<&SiteRoutes> {
         let by_name = host.and_then(host_name).and_then(|name| {
             let below = || self.below.get(&name[name.find('.')?..]);
             self.exact.get(&name).or_else(below)
@@ -191,13 +204,15 @@ impl RouteService {
         let query = request.uri().query();
         if self.directory && rest.is_empty() {
             let target = with_query(&format!("{prefix}/"), query);
-            return Ok(redirect(&target));
+            let mut response = redirect(&target);
+            self.fields.apply(response.headers_mut());
+            return Ok(response);
         }
         // Some programs interpret two slashes at the start as a host.
         let rest = format!("/{}", rest.trim_start_matches('/'));
         let target = with_query(&rest, query);
         let Some(request) = with_target(request, &target) else {
-            return Ok(text_response(StatusCode::BAD_REQUEST, ""));
+            return Ok(with(&self.fields, StatusCode::BAD_REQUEST, ""));
         };
         let mut response = self.content.clone().oneshot(request).await?;
         if self.relocate {
@@ -205,6 +220,13 @@ impl RouteService {
         }
         Ok(response)
     }
+}
+
+/// A short answer with `fields`.
+fn with(fields: &ResponseFields, status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = text_response(status, text);
+    fields.apply(response.headers_mut());
+    response
 }
 
 /// Whether `path` has a segment `.` or `..` in any encoding. File look-up ignores `.`; upstreams get
@@ -262,12 +284,12 @@ mod tests {
     use super::*;
 
     /// Routes whose content is never requested.
-    fn routes(paths: &[&str]) -> Routes {
+    fn routes(paths: &[&str]) -> Vec<RouteService> {
         routes_with_tunnels(paths, &[])
     }
 
     /// The same, of which `tunnels` are proxies for tunnels.
-    fn routes_with_tunnels(paths: &[&str], tunnels: &[&str]) -> Routes {
+    fn routes_with_tunnels(paths: &[&str], tunnels: &[&str]) -> Vec<RouteService> {
         let content = service_fn(|_| async { Ok(text_response(StatusCode::OK, "")) });
         let paths = paths.iter().map(|path| {
             let value = toml::Value::String((*path).to_owned());
@@ -279,15 +301,16 @@ mod tests {
                 takes_protocols: false,
                 tunnels: tunnels.contains(path),
                 content: Content::new(content),
+                fields: ResponseFields::default(),
             }
         });
         let mut router = Router::default();
-        router.add(&[], paths.collect());
-        router.sites.remove(0)
+        router.add(&[], paths.collect(), ResponseFields::default());
+        router.sites.remove(0).routes
     }
 
     /// The path of the chosen route and the rest; `Err` if the path is rejected.
-    fn chosen(routes: &Routes, path: &str) -> Result<Option<(String, String)>, ()> {
+    fn chosen(routes: &[RouteService], path: &str) -> Result<Option<(String, String)>, ()> {
         match choose(routes, path) {
             Choice::Route(route, rest) => {
                 Ok(Some((route.path.as_str().to_owned(), rest.to_owned())))
@@ -298,7 +321,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn leads(routes: &Routes, path: &str, route: &str, rest: &str) {
+    fn leads(routes: &[RouteService], path: &str, route: &str, rest: &str) {
         let expected = Some((route.to_owned(), rest.to_owned()));
         assert_eq!(chosen(routes, path), Ok(expected), "{path}");
     }

@@ -45,6 +45,8 @@ impl HealthCheck {
             Ok(Ok(response)) if (200..400).contains(&response.status().as_u16()) => {
                 member.health.on_answer();
             }
+            // Such as that all connections are in use, which says nothing about it.
+            Ok(Err(error)) if !error.is_of_upstream() => {}
             _ => member.health.on_failure(Instant::now()),
         }
     }

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, VARY};
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower::Service;
 use tower_http::compression::predicate::Predicate;
 
-use super::{PLACE_SIZE, PLACES_OF_UNKNOWN, content_length, is_worthwhile, weaken};
+use super::{
+    PLACE_SIZE, PLACES_OF_UNKNOWN, content_length, is_compressible, is_worthwhile, weaken,
+};
 use crate::web::connection_info::ConnectionInfo;
 use crate::web::files::encodings::accepted;
 use crate::web::shared_limit::{SharedLimit, SharedPermit};
@@ -99,6 +101,13 @@ impl Asked {
     fn judge<R: Body>(&self, response: &mut Response<R>) {
         let length = content_length(response, self.head);
         if !is_worthwhile(response, self.max_size, length) {
+            // As the whole content would have it (RFC 9110, sections 15.3.7 and 15.4.5). A 304 does not say its type.
+            let is_part = response.status() == StatusCode::PARTIAL_CONTENT;
+            if response.status() == StatusCode::NOT_MODIFIED
+                || (is_part && is_compressible(response.headers()))
+            {
+                vary(response.headers_mut());
+            }
             return;
         }
         vary(response.headers_mut());

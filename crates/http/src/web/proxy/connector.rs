@@ -12,7 +12,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use thiserror::Error;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 use tower::{Service, ServiceExt};
 
@@ -20,6 +20,9 @@ use super::link::{Link, Wire};
 use super::options::ProxyOptions;
 use super::upstream::Upstream;
 use crate::web::body::BoxError;
+
+/// How long a connection that was put back may wait for its use.
+const SPARE_FOR: Duration = Duration::from_secs(1);
 
 /// Why there can be no connection, whatever the upstream does.
 #[derive(Debug, Error)]
@@ -37,7 +40,7 @@ pub(super) struct Connector {
     tls: Option<Result<Tls, Arc<Unreachable>>>,
     timeout: Duration,
     /// A connection that turned out to speak another protocol than was hoped for.
-    spare: Arc<Mutex<Option<Link>>>,
+    spare: Arc<Mutex<Option<(Link, Instant)>>>,
 }
 
 #[derive(Debug, Clone)]
@@ -88,7 +91,8 @@ impl Connector {
 
     /// The next connection is `link`.
     pub(super) fn put_back(&self, link: Link) {
-        *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(link);
+        let spare = Some((link, Instant::now()));
+        *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = spare;
     }
 
     /// A connection.
@@ -97,7 +101,10 @@ impl Connector {
             let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
             spare.take()
         };
-        if let Some(link) = spare {
+        // An older one may be closed by now.
+        if let Some((link, since)) = spare
+            && since.elapsed() < SPARE_FOR
+        {
             return Ok(link);
         }
         let connected = timeout(self.timeout, async {

@@ -3,8 +3,9 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::header::{CONNECTION, HOST};
@@ -14,7 +15,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper::ext::Protocol;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::connector::Connector;
@@ -25,8 +26,12 @@ use crate::web::body::BoxError;
 /// Receive window of a response, bytes: what a slow client leaves in memory.
 const STREAM_WINDOW: u32 = 128 * 1024;
 
-/// Receive window of a connection, bytes: more than its slow responses usually hold, so that the others go on.
+/// Receive window of a connection, bytes.
 const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
+
+/// Most streams of a connection, whatever the upstream permits: as many as can each have a full window, so that responses
+/// which clients do not read hold no others up.
+const MOST_STREAMS: usize = (CONNECTION_WINDOW / STREAM_WINDOW) as usize;
 
 /// How long an upstream may acknowledge nothing that was sent: a connection to one that is gone would otherwise get
 /// requests for minutes. PING is no alternative: servers of gRPC close connections that send it often.
@@ -57,8 +62,26 @@ pub(super) struct Http2 {
     connect_timeout: Duration,
     /// Bytes of the head of a response.
     header_size: u32,
-    /// Locked while a connection is established, which the next requests can use.
-    connections: Mutex<Vec<Shared>>,
+    connections: Mutex<Connections>,
+    /// A stream has ended, or an attempt to connect.
+    changed: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct Connections {
+    open: Vec<Shared>,
+    /// Another one is established, which the next requests can use.
+    is_connecting: bool,
+}
+
+/// An attempt to connect, until this is dropped.
+struct Attempt<'a>(&'a Http2);
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_connecting = false;
+        self.0.changed.notify_waiters();
+    }
 }
 
 /// A connection.
@@ -87,17 +110,22 @@ struct Settings {
 pub(super) struct OpenStream(#[allow(dead_code, reason = "held for its end")] Arc<Counted>);
 
 #[derive(Debug)]
-struct Counted(Arc<AtomicUsize>);
+struct Counted {
+    open: Arc<AtomicUsize>,
+    changed: Arc<Notify>,
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.open.fetch_sub(1, Ordering::Relaxed);
+        self.changed.notify_waiters();
     }
 }
 
 impl Shared {
     fn has_room(&self) -> bool {
-        let most = self.settings.most.load(Ordering::Relaxed).max(1);
+        let most = self.settings.most.load(Ordering::Relaxed);
+        let most = most.clamp(1, MOST_STREAMS);
         self.open.load(Ordering::Relaxed) < most
     }
 
@@ -122,9 +150,12 @@ impl Shared {
         })
     }
 
-    fn open(&self) -> OpenStream {
+    fn open(&self, changed: &Arc<Notify>) -> OpenStream {
         self.open.fetch_add(1, Ordering::Relaxed);
-        OpenStream(Arc::new(Counted(Arc::clone(&self.open))))
+        OpenStream(Arc::new(Counted {
+            open: Arc::clone(&self.open),
+            changed: Arc::clone(changed),
+        }))
     }
 }
 
@@ -142,6 +173,7 @@ impl Http2 {
             connect_timeout,
             header_size: u32::try_from(header_size).unwrap_or(u32::MAX),
             connections: Mutex::default(),
+            changed: Arc::default(),
         }
     }
 
@@ -183,25 +215,53 @@ impl Http2 {
 
     /// A connection with room for a request, the request's place on it, and whether it is new.
     async fn connection(&self) -> Result<(Shared, OpenStream, bool), Connecting> {
-        let locked = timeout(self.connect_timeout, self.connections.lock()).await;
-        let mut connections = locked.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
-        let mut kept_idle = false;
-        connections.retain(|connection| {
-            let is_idle = connection.open.load(Ordering::Relaxed) == 0;
-            let is_open = !connection.sender.is_closed();
-            is_open && !(is_idle && std::mem::replace(&mut kept_idle, true))
-        });
-        if let Some(found) = connections.iter().find(|connection| connection.has_room()) {
-            return Ok((found.clone(), found.open(), false));
-        }
+        let found = timeout(self.connect_timeout, self.find_or_attempt()).await;
+        let _attempt = match found.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))? {
+            Found::Open(connection, stream) => return Ok((connection, stream, false)),
+            Found::None(attempt) => attempt,
+        };
         let link = self.connector.clone().connect().await?;
         if link.refuses_http2() {
             return Err(Connecting::NotHttp2(link));
         }
         let connection = self.begin(link).await?;
-        let stream = connection.open();
-        connections.push(connection.clone());
+        let stream = connection.open(&self.changed);
+        self.lock().open.push(connection.clone());
         Ok((connection, stream, true))
+    }
+
+    /// A connection with room, or else an attempt to be made. While there is another attempt, waits for its end or for room.
+    async fn find_or_attempt(&self) -> Found<'_> {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            // What changes from now on is noticed.
+            changed.as_mut().enable();
+            if let Some(found) = self.find() {
+                return found;
+            }
+            changed.await;
+        }
+    }
+
+    fn find(&self) -> Option<Found<'_>> {
+        let mut connections = self.lock();
+        let mut kept_idle = false;
+        connections.open.retain(|connection| {
+            let is_idle = connection.open.load(Ordering::Relaxed) == 0;
+            let is_open = !connection.sender.is_closed();
+            is_open && !(is_idle && std::mem::replace(&mut kept_idle, true))
+        });
+        let found = connections.open.iter().find(|it| it.has_room());
+        if let Some(found) = found {
+            let stream = found.open(&self.changed);
+            return Some(Found::Open(found.clone(), stream));
+        }
+        let is_first = !std::mem::replace(&mut connections.is_connecting, true);
+        is_first.then(|| Found::None(Attempt(self)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connections> {
+        (self.connections.lock()).unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn begin(&self, link: Link) -> Result<Shared, BoxError> {
@@ -261,6 +321,12 @@ impl Http2 {
         *request.version_mut() = Version::HTTP_2;
         request
     }
+}
+
+/// What there is for a request.
+enum Found<'a> {
+    Open(Shared, OpenStream),
+    None(Attempt<'a>),
 }
 
 /// Why there is no connection.

@@ -33,7 +33,7 @@ pub(super) fn correct(headers: &mut HeaderMap, upstream: &Upstream, public: &Pub
 /// unchanged.
 fn own_path(location: &str, upstream: &Upstream, public: &Public) -> Option<String> {
     // Two slashes start another host; without any, the reference is relative already.
-    if location.starts_with('/') && !location.starts_with("//") {
+    if location.starts_with('/') && !starts_host(location) {
         return without_prefix(location, &upstream.prefix).map(str::to_owned);
     }
     let (reference, fragment) = match location.split_once('#') {
@@ -50,7 +50,7 @@ fn own_path(location: &str, upstream: &Upstream, public: &Public) -> Option<Stri
     }
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     // A path that starts with two slashes would be parsed as a host.
-    if path.starts_with("//") {
+    if starts_host(path) {
         return None;
     }
     let path = if is_upstream {
@@ -85,6 +85,11 @@ fn same_origin(one: &Authority, other: &Authority, scheme: &str) -> bool {
     one.host().eq_ignore_ascii_case(other.host()) && port(one) == port(other)
 }
 
+/// Whether a reference starts a host; browsers take `\` for a slash.
+fn starts_host(reference: &str) -> bool {
+    reference.starts_with("//") || reference.starts_with("/\\")
+}
+
 /// `path` below `prefix`; `None` if there is no prefix, or the path is not below it.
 fn without_prefix<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
     if prefix.is_empty() {
@@ -94,7 +99,7 @@ fn without_prefix<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
     match rest.as_bytes().first() {
         None => Some("/"),
         // Two slashes would start a host.
-        Some(b'/') if !rest.starts_with("//") => Some(rest),
+        Some(b'/') if !starts_host(rest) => Some(rest),
         _ => None,
     }
 }

@@ -165,12 +165,13 @@ fn target(uri: &Uri, upstream: &Upstream) -> Result<Uri, ProxyError> {
     Uri::from_parts(parts).map_err(|_| ProxyError::Target)
 }
 
-/// Whether any reading of `path` has a segment `..`: decoded, and with either kind of slash.
+/// Whether any reading of `path` has a segment `..`: decoded, with either kind of slash, and with parameters (`..;x`), which some
+/// servers take off before they resolve it.
 fn goes_upwards(path: &str) -> bool {
     let decoded: Vec<u8> = percent_decode_str(path).collect();
     decoded
         .split(|byte| matches!(byte, b'/' | b'\\'))
-        .any(|segment| segment == b"..")
+        .any(|segment| segment.split(|&byte| byte == b';').next() == Some(b".."))
 }
 
 /// Whether an upstream might resolve `path` differently from the router.
