@@ -106,10 +106,7 @@ impl Identity {
             None => create(state_dir, &path, &wanted)?,
         };
         let certificate_path = state_dir.join(CERTIFICATE_FILE);
-        let mut identity =
-            Self::from_pem(text.as_bytes(), text.as_bytes(), &path, &certificate_path).map_err(
-                |error| error.context("development certificate (delete the file to renew it)"),
-            )?;
+        let mut identity = of_stored(&text, &path, &certificate_path)?;
         let certificate = certificate_part(&text);
         if fs::read_to_string(&certificate_path).ok().as_deref() != Some(certificate) {
             keep(state_dir, &certificate_path, certificate, 0o644)?;
@@ -125,10 +122,8 @@ impl Identity {
         let wanted = development_names(names)?;
         let stored = fs::read_to_string(&path).ok();
         match stored.filter(|text| is_current(text, &wanted)) {
-            Some(text) => Self::from_pem(text.as_bytes(), text.as_bytes(), &path, &path),
-            None => DevCertificate::generate(wanted)
-                .map(|certificate| Self::of(&certificate))
-                .map_err(|error| Failure::new(Exit::Certificate, error)),
+            Some(text) => of_stored(&text, &path, &path),
+            None => generate(&wanted).map(|certificate| Self::of(&certificate)),
         }
     }
 
@@ -264,13 +259,7 @@ fn development_names(names: &[String]) -> Result<Vec<String>, Failure> {
 }
 
 fn create(state_dir: &Path, path: &Path, names: &[String]) -> Result<String, Failure> {
-    let certificate =
-        DevCertificate::generate(names.iter().map(String::as_str)).map_err(|error| {
-            Failure::new(
-                Exit::Usage,
-                format_args!("cannot make a certificate for these names: {error}"),
-            )
-        })?;
+    let certificate = generate(names)?;
     let text = format!(
         "{}{}{}",
         header(now(), names),
@@ -279,6 +268,21 @@ fn create(state_dir: &Path, path: &Path, names: &[String]) -> Result<String, Fai
     );
     keep(state_dir, path, &text, 0o600)?;
     Ok(text)
+}
+
+fn generate(names: &[String]) -> Result<DevCertificate, Failure> {
+    DevCertificate::generate(names.iter().map(String::as_str)).map_err(|error| {
+        Failure::new(
+            Exit::Usage,
+            format_args!("cannot make a certificate for these names: {error}"),
+        )
+    })
+}
+
+/// The stored development identity `text` of the file `path`.
+fn of_stored(text: &str, path: &Path, certificate_path: &Path) -> Result<Identity, Failure> {
+    Identity::from_pem(text.as_bytes(), text.as_bytes(), path, certificate_path)
+        .map_err(|error| error.context("development certificate (delete the file to renew it)"))
 }
 
 /// The first PEM block of an identity: its certificate.

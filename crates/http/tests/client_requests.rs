@@ -261,7 +261,7 @@ async fn who_waited_for_an_attempt_that_failed_does_not_wait_for_all_others() {
         assert!(attempts.join_all().await.into_iter().all(|failed| failed));
         // Two attempts one after the other, not fifteen.
         let elapsed = begin.elapsed();
-        assert!(elapsed < 8 * SHORT, "{elapsed:?}");
+        assert!(elapsed < 14 * SHORT, "{elapsed:?}");
     })
     .await;
 }

@@ -328,7 +328,8 @@ async fn nothing_leads_out_of_the_prefix() {
         "/..\\private",
         "/%5c../x",
         "/..;/private",
-        "/a/..;x=1/..%3b/private",
+        "/a/..;x=1/private",
+        "/a/..%3b/private",
     ] {
         let response = send(&strict, get(path)).await;
         assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{path}");

@@ -7,7 +7,7 @@ use http::header::ALT_SVC;
 use http::{StatusCode, request};
 
 use super::error::Error;
-use super::exchange::{Answer, Failure, Outgoing};
+use super::exchange::{Answer, Failure, Link, Outgoing};
 use super::measurements::{ConnectionShare, Measurements};
 use super::origin::Origin;
 use super::policy::Way;
@@ -117,12 +117,17 @@ impl State {
             ..
         } = selected;
         let sent = job.measurements.leaves(link.is_early());
+        let is_over_tcp = matches!(link, Link::Tcp(_));
         let stale = reused && job.head.method.is_idempotent();
         let again = |fate| retry::again(fate, job.upload.is_whole(), stale, progress.sent);
         let answer = match outgoing.send(link).await {
             Ok(answer) => answer,
             Err(Failure { fate, error }) if again(fate) => {
                 tracing::debug!(%error, "sending a request again");
+                if is_over_tcp && fate == Fate::ConnectionGone {
+                    // The others may be gone as well, and a new one shows more.
+                    self.tcp_pool.drop_tcp(job.origin);
+                }
                 return Ok(None);
             }
             Err(failure) => return Err(failure.error),

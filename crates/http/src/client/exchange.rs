@@ -90,21 +90,22 @@ fn http3_fate(error: &ClientError) -> Fate {
     }
 }
 
-/// True if the server states that it did not process the stream (RFC 9113, section 8.7). Only streams beyond the last one of a
-/// GOAWAY fail with it.
+/// True if the server states that it did not process the stream (RFC 9113, section 8.7).
 fn is_refused(error: &hyper::Error) -> bool {
     let mut source = error.source();
     while let Some(error) = source {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
-            let is_refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
-            return error.is_remote() && (is_refused || error.is_go_away());
+            return error.is_remote()
+                && error.is_reset()
+                && error.reason() == Some(h2::Reason::REFUSED_STREAM);
         }
         source = error.source();
     }
     false
 }
 
-/// True if the connection ended before there was a response.
+/// True if the connection ended before there was a response. GOAWAY states that streams beyond the last one were not
+/// processed, but hyper may report it for a request that it then sends.
 fn is_connection_gone(error: &hyper::Error) -> bool {
     if error.is_incomplete_message() {
         return true;
@@ -112,10 +113,19 @@ fn is_connection_gone(error: &hyper::Error) -> bool {
     let mut source = error.source();
     while let Some(error) = source {
         if let Some(error) = error.downcast_ref::<io::Error>() {
+            // TLS reports an end without close_notify as the second of these.
             return matches!(
                 error.kind(),
-                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+                io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::UnexpectedEof
+                    | io::ErrorKind::ConnectionAborted
+                    | io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::TimedOut
             );
+        }
+        let is_going_away = |error: &h2::Error| error.is_remote() && error.is_go_away();
+        if error.downcast_ref::<h2::Error>().is_some_and(is_going_away) {
+            return true;
         }
         source = error.source();
     }

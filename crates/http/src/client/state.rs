@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::alt_svc::{AltSvcCache, Alternative};
 use super::connect::{Contest, Outcome, Unfinished, Won};
-use super::connect_locks::ConnectLocks;
+use super::connect_locks::{ConnectLocks, FailedAttempt};
 use super::error::Error;
 use super::exchange::Link;
 use super::measurements::Measurements;
@@ -150,15 +150,19 @@ impl State {
             return Ok(selected);
         }
         let is_http1 = self.tcp_pool.speaks_http1(origin) && !self.may_use_http3(&situation);
-        let has_failed = turn.is_some_and(|ended| ended > begun);
-        let mut selected = if is_http1 || has_failed {
+        let is_excused = turn.is_some_and(|failed| failed.excuses(begun));
+        let mut selected = if is_http1 || is_excused {
             // HTTP/1.1 connections can't be shared, so waiting for one is useless; and who has waited for an attempt that
             // failed does not wait for the next one as well.
             drop(turn);
             self.open(&situation, early, measurements).await?
         } else {
+            let began = Instant::now();
             let opened = self.open(&situation, early, measurements).await;
-            *turn = opened.is_err().then(Instant::now);
+            *turn = opened.is_err().then(|| FailedAttempt {
+                began,
+                ended: Instant::now(),
+            });
             opened?
         };
         selected.waited = begun.elapsed();

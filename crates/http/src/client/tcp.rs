@@ -59,8 +59,9 @@ impl TcpLink {
     }
 }
 
-/// How long a server may acknowledge nothing that was sent: a connection to one that is gone would otherwise get requests for
-/// minutes. PING of HTTP/2 is no alternative: servers of gRPC close connections that send it often.
+/// How long a server may acknowledge nothing that was sent, or take nothing of what waits, unless the time limit for heads is
+/// longer: a connection to one that is gone would otherwise get requests for minutes. PING of HTTP/2 is no alternative: servers
+/// of gRPC close connections that send it often.
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const SILENCE: Duration = Duration::from_secs(30);
 
@@ -96,7 +97,11 @@ pub(super) async fn open(plan: TcpPlan, address: SocketAddr) -> Result<TcpOpened
     let connect = begun.elapsed();
     stream.set_nodelay(true)?;
     #[cfg(any(target_os = "android", target_os = "linux"))]
-    SockRef::from(&stream).set_tcp_user_timeout(Some(SILENCE))?;
+    {
+        let silence = SILENCE.max(plan.timeouts.head);
+        // Without it, it only takes longer.
+        let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(silence));
+    }
     let limit = plan.timeouts.handshake;
     let (rtt, addresses) = match plan.proxy {
         None => (Some(connect), addresses(&stream)),

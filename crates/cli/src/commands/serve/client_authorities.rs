@@ -9,6 +9,7 @@ use swiftwater::tls::pki_types::CertificateRevocationListDer;
 use swiftwater::tls::pki_types::pem::PemObject;
 use swiftwater_http::web::body::{Body, text_response};
 use swiftwater_http::web::connection_info::ConnectionInfo;
+use swiftwater_http::web::response_fields::ResponseFields;
 use tower::{ServiceExt, service_fn};
 
 use super::config::Config;
@@ -52,17 +53,19 @@ fn revocation_lists(file: &Path) -> Result<Vec<CertificateRevocationListDer<'sta
     Ok(lists)
 }
 
-/// `content` for clients that have a certificate, and a refusal for others.
-pub(super) fn for_known_clients(content: Content) -> Content {
+/// `content` for clients that have a certificate, and a refusal with `fields` for others.
+pub(super) fn for_known_clients(content: Content, fields: ResponseFields) -> Content {
     boxed(service_fn(move |request: Request<Body>| {
-        let content = content.clone();
+        let (content, fields) = (content.clone(), fields.clone());
         async move {
             let connection = request.extensions().get::<ConnectionInfo>();
             if connection.is_some_and(|it| it.client_chain.is_some()) {
                 return content.oneshot(request).await;
             }
             let text = "this host needs a client certificate";
-            Ok(text_response(StatusCode::FORBIDDEN, text))
+            let mut response = text_response(StatusCode::FORBIDDEN, text);
+            fields.apply(response.headers_mut());
+            Ok(response)
         }
     }))
 }

@@ -218,16 +218,18 @@ fn route(
             });
         (boxed(files), true)
     };
-    let content = if site.client_certificate {
-        for_known_clients(content)
-    } else {
+    let of_all = fields(site.headers.iter().chain(route.headers.iter()))?;
+    let content = if of_all.is_empty() {
         content
+    } else {
+        boxed(of_all.layer(content))
     };
-    let fields = fields(site.headers.iter().chain(route.headers.iter()))?;
-    let content = if fields.is_empty() {
-        content
+    // Those of the route, such as for caches, are for its content.
+    let fields = fields(site.headers.iter())?;
+    let content = if site.client_certificate {
+        for_known_clients(content, fields.clone())
     } else {
-        boxed(fields.layer(content))
+        content
     };
     Ok(RouteService {
         path: route.path.clone(),

@@ -9,6 +9,9 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::runtime::{StopRequests, interrupted};
 
+/// How long requests without TLS may take to end.
+const PLAIN_GRACE: Duration = Duration::from_secs(2);
+
 /// Waits for the requests in progress over QUIC, and over TCP with TLS and without, whose listeners accept no more.
 pub(super) async fn finish(
     connections: &mut JoinSet<()>,
@@ -23,8 +26,10 @@ pub(super) async fn finish(
     }
     // Also without connections: one may have been accepted just now.
     let cut = async {
-        let (secure, plain) = tokio::join!(drain(secure, grace), drain(plain, grace));
-        secure + plain
+        // Redirections take no time.
+        let plain = drain(plain, grace.min(PLAIN_GRACE));
+        let (cut, _) = tokio::join!(drain(secure, grace), plain);
+        cut
     };
     let all = timeout(grace, async {
         while connections.join_next().await.is_some() {}

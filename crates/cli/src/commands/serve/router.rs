@@ -53,7 +53,7 @@ pub(super) struct RouteService {
     /// Whether the content is a proxy for tunnels, in whose paths a slash may be part of a segment (RFC 9484, section 4.6).
     pub(super) tunnels: bool,
     pub(super) content: Content,
-    /// Fields of answers that do not come from the content, which has them.
+    /// Fields of the site, for answers that do not come from the content.
     pub(super) fields: ResponseFields,
 }
 

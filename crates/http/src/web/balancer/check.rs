@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Member;
 use crate::web::body::Body;
+use crate::web::proxy::ProxyError;
 
 /// A request that a healthy upstream answers with a status from 200 to 399.
 #[derive(Clone, Debug)]
@@ -45,8 +46,8 @@ impl HealthCheck {
             Ok(Ok(response)) if (200..400).contains(&response.status().as_u16()) => {
                 member.health.on_answer();
             }
-            // Such as that all connections are in use, which says nothing about it.
-            Ok(Err(error)) if !error.is_of_upstream() => {}
+            // That all connections are in use says nothing about it.
+            Ok(Err(ProxyError::Busy)) => {}
             _ => member.health.on_failure(Instant::now()),
         }
     }

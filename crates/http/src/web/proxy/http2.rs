@@ -118,7 +118,8 @@ struct Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
-        self.changed.notify_waiters();
+        // There is room for one.
+        self.changed.notify_one();
     }
 }
 
@@ -232,6 +233,9 @@ impl Http2 {
 
     /// A connection with room, or else an attempt to be made. While there is another attempt, waits for its end or for room.
     async fn find_or_attempt(&self) -> Found<'_> {
+        if let Some(found) = self.find() {
+            return found;
+        }
         loop {
             let mut changed = pin!(self.changed.notified());
             // What changes from now on is noticed.
