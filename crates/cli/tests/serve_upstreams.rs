@@ -259,6 +259,14 @@ async fn for_known_clients(own: &DevCertificate, client: &str) -> SocketAddr {
             let Ok(mut stream) = acceptor.accept(stream).await else {
                 continue;
             };
+            // An answer ahead of its request is none.
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let Ok(byte) = stream.read_u8().await else {
+                    break;
+                };
+                head.push(byte);
+            }
             let answer = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nknown";
             let _ = stream.write_all(answer.as_bytes()).await;
             let _ = stream.shutdown().await;
