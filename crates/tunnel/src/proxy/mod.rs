@@ -53,7 +53,7 @@ use tower::Service;
 use self::forwarding::Agreed;
 use self::ip::AttachedNetwork;
 use self::metered::Metered;
-use self::own_addresses::is_own_address;
+use self::own_addresses::without_own;
 use self::refusal::Refusal;
 use self::request::TunnelRequest;
 use self::stats::Counters;
@@ -176,7 +176,7 @@ impl TunnelProxy {
         }
         let mut addresses = policy.permitted(addresses)?;
         let first = addresses[0].ip();
-        addresses.retain(|address| policy.allows(address.ip()) || !is_own_address(address.ip()));
+        without_own(&mut addresses, policy);
         if addresses.is_empty() {
             return Err(TargetDenied::Own(first).into());
         }

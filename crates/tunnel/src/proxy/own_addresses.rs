@@ -8,15 +8,22 @@ use if_addrs::{Interface, get_if_addrs};
 
 use crate::policy::{Prefix, TargetPolicy, reserved};
 
-/// Whether `address` is one of this machine, or one that it takes as its own by a local route. Also if its addresses can't
-/// be read.
-pub(super) fn is_own_address(address: IpAddr) -> bool {
-    let address = address.to_canonical();
-    let Ok(interfaces) = get_if_addrs() else {
-        return true;
-    };
-    let mut own = interfaces.iter().map(Interface::ip);
-    own.any(|own| own == address) || source_to(address).is_ok_and(|source| source == address)
+/// Those of `addresses` that are not of this machine, nor taken by it as its own by a local route, or that `policy` allows.
+/// If its addresses can't be read, only the latter.
+pub(super) fn without_own(addresses: &mut Vec<SocketAddr>, policy: &TargetPolicy) {
+    if addresses.iter().all(|address| policy.allows(address.ip())) {
+        return;
+    }
+    // Read once: a name may have many addresses.
+    let interfaces = get_if_addrs().ok();
+    addresses.retain(|address| {
+        let ip = address.ip().to_canonical();
+        let is_own = interfaces.as_ref().is_none_or(|interfaces| {
+            let mut own = interfaces.iter().map(Interface::ip);
+            own.any(|own| own == ip) || source_to(ip).is_ok_and(|source| source == ip)
+        });
+        !is_own || policy.allows(address.ip())
+    });
 }
 
 /// The address from which the system would send to `address`. Sends nothing.
