@@ -24,6 +24,7 @@ mod cubic_plus_drains;
 mod cubic_plus_losses;
 mod cubic_plus_overflow;
 mod cubic_plus_spare_capacity;
+mod follow_external;
 mod hystart;
 mod known_bugs;
 mod live;

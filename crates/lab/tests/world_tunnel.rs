@@ -107,6 +107,16 @@ fn reports_that_are_lost_on_either_way_leave_repair_alone() {
 }
 
 #[test]
+fn reports_in_packets_of_their_own_cost_time_where_any_loss_counts() {
+    let mean = |room| {
+        let keys = "cc = \"follow-external\"\ntunnel = \"tecc\"\ntunnel_cc = \"cubic\"\nloss_judge = \"tecc\"\nfeedback = \"tecc\"\n";
+        run(&format!("{keys}report_room = {room}\n"))("fct_mean_ms")
+    };
+    let (alone, shared) = (mean(0), mean(80));
+    assert!(shared < alone * 0.97, "{shared} {alone}");
+}
+
+#[test]
 fn a_client_that_is_false_in_nothing_is_a_true_one() {
     let (honest, other) = (
         tecc_with(""),

@@ -81,17 +81,29 @@ fn without_reports_the_configured_thresholds_hold() {
 
 #[test]
 fn what_the_tunnel_repairs_is_left_to_it_until_the_repair_would_have_come() {
-    let mut judge = judge(TeccLossJudgeConfig::default());
-    judge.on_feedback(at(170), &feedback(&message()));
-    // 9/8 of the round trip, and 60 ms for the repair and its news; but no report counts for longer than 120 ms.
-    let safe_at = at(100) + ms(90) + ms(60);
-    assert_eq!(
-        judge.judge(at(180), &candidate(2)),
-        LossVerdict::NotYet(safe_at)
-    );
-    judge.on_feedback(at(240), &feedback(&message()));
-    assert_eq!(judge.judge(safe_at, &candidate(2)), LossVerdict::Lost);
-    assert_eq!(judge.suspects(), 1);
+    // 60 ms for one repair and its news; eight round trips and variations and an acknowledgement's delay until the tunnel
+    // has given the packet up.
+    for (whole_horizon, repair) in [(false, ms(60)), (true, ms(225))] {
+        let mut judge = judge(TeccLossJudgeConfig {
+            whole_horizon,
+            ..TeccLossJudgeConfig::default()
+        });
+        // 9/8 of the round trip before; but no report counts for longer than 120 ms.
+        let safe_at = at(100) + ms(90) + repair;
+        judge.on_feedback(at(170), &feedback(&message()));
+        assert_eq!(
+            judge.judge(at(180), &candidate(2)),
+            LossVerdict::NotYet(safe_at.min(at(290)))
+        );
+        judge.on_feedback(safe_at - ms(10), &feedback(&message()));
+        let before = safe_at - ms(1);
+        assert_eq!(
+            judge.judge(before, &candidate(2)),
+            LossVerdict::NotYet(safe_at)
+        );
+        assert_eq!(judge.judge(safe_at, &candidate(2)), LossVerdict::Lost);
+        assert_eq!(judge.suspects(), 1);
+    }
 }
 
 #[test]

@@ -12,10 +12,11 @@ use swiftwater_sim::apps::{
     Carriage, Requester, Responder, TunnelClient, TunnelConfig, TunnelProxy, TunnelStats,
 };
 use swiftwater_sim::{Cipher, HostConfig, HostId, Network};
-use swiftwater_tecc::RepairLimits;
+use swiftwater_tecc::{REPORT_ROOM, RepairLimits};
 use swiftwater_units::{Bandwidth, Instant};
 
-const DATAGRAM: u16 = 1_250;
+/// Of connections in a tunnel.
+const DATAGRAM: u16 = 1_200;
 const BYTES: u64 = 100_000;
 
 fn address(host: u8) -> SocketAddr {
@@ -40,6 +41,8 @@ struct System {
     controller: Arc<dyn ControllerFactory>,
     server: Policies,
     client: Policies,
+    /// Bytes by which packets between proxy and client are larger than payloads need.
+    room: u16,
 }
 
 fn tunnel(repair: bool, reports: bool) -> TunnelConfig {
@@ -57,6 +60,7 @@ fn plain() -> System {
         controller: Arc::new(CubicConfig::default()),
         server: Policies::default(),
         client: Policies::default(),
+        room: REPORT_ROOM,
     }
 }
 
@@ -83,16 +87,17 @@ fn tecc() -> System {
         controller: Arc::new(FollowExternalConfig::default()),
         server: Policies::tecc(),
         client: Policies::tecc_client(),
+        ..plain()
     }
 }
 
 /// Settings of the connection between proxy and client.
-fn outer() -> TransportConfig {
+fn outer(system: &System) -> TransportConfig {
     TransportConfig {
         controller: Arc::new(Bbr3Config::default()),
         // In forwarded mode nothing else keeps it open.
         keep_alive_interval: Some(Duration::from_secs(10)),
-        ..transport(DATAGRAM)
+        ..transport(DATAGRAM + 50 + system.room)
     }
 }
 
@@ -145,7 +150,7 @@ fn stage(system: &System, loss: f64) -> Stage {
     let inner = |controller: &Arc<dyn ControllerFactory>, policies: &Policies| TransportConfig {
         controller: Arc::clone(controller),
         policies: Arc::new(policies.clone()),
-        ..transport(DATAGRAM - 50)
+        ..transport(DATAGRAM)
     };
     let host = |server: Option<Arc<ServerConfig>>| HostConfig {
         server,
@@ -159,7 +164,7 @@ fn stage(system: &System, loss: f64) -> Stage {
         .unwrap();
     network.install(server, Responder::new());
 
-    let proxy = network.add_host(host(Some(server_config(outer()))));
+    let proxy = network.add_host(host(Some(server_config(outer(system)))));
     network
         .attach(proxy, address(2), near, own(), own())
         .unwrap();
@@ -182,7 +187,7 @@ fn stage(system: &System, loss: f64) -> Stage {
     network
         .add_interface(requester, address(6), up, down)
         .unwrap();
-    let config = client_config(outer());
+    let config = client_config(outer(system));
     let app = TunnelClient::new(system.tunnel, config, address(2), Instant::ZERO);
     network.install(client, app);
     let config = client_config(inner(&system.controller, &system.client));
@@ -266,6 +271,27 @@ fn a_server_with_reports_does_not_send_again_what_the_tunnel_repairs() {
         "{tecc_again} {repaired_again}"
     );
     assert!(tecc_time < plain_time / 2.0 && tecc_time < repaired_time * 1.1);
+}
+
+#[test]
+fn reports_share_packets_with_payloads() {
+    let packets_beside_payloads = |room| {
+        let mut stage = stage(&System { room, ..tecc() }, 0.1);
+        let end = Instant::ZERO + Duration::from_secs(120);
+        while stage.network.step_until(end) {}
+        let sent = stage.network.totals(stage.proxy).packets_sent.get();
+        let proxy = stage.network.application::<TunnelProxy>(stage.proxy);
+        let stats = proxy.unwrap().stats();
+        assert!(stats.reports > 400, "{stats:?}");
+        let others = sent.saturating_sub(stats.payloads + stats.repair.resent);
+        others as f64 / stats.reports as f64
+    };
+    let (without, with) = (
+        packets_beside_payloads(0),
+        packets_beside_payloads(REPORT_ROOM),
+    );
+    // When nothing waits, a report goes alone.
+    assert!(without > 0.9 && with < 0.6, "{without} {with}");
 }
 
 #[test]

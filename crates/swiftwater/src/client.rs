@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustls::crypto::aws_lc_rs;
 use rustls_platform_verifier::Verifier;
 use swiftwater_net::{Connecting, Connection, DatagramCarrier, Endpoint};
+use swiftwater_policies::tecc::MAX_PAYLOAD_BESIDE_REPORT;
 use swiftwater_quic::{ClientConfig, ConnectionError};
 use swiftwater_tls::pki_types::CertificateDer;
 use swiftwater_tls::{ClientTls, MemorySessionStore, SessionStore};
@@ -304,10 +305,16 @@ impl ClientBuilder {
 
     /// Passes to the server what a tunnel with TECC reports, through which the connections go; see
     /// [`ServerBuilder::tecc`](crate::ServerBuilder::tecc). It needs a [carrier](ClientBuilder::carrier) that gives the
-    /// connections the reports.
+    /// connections the reports. Servers are asked for packets small enough that reports share packets with them between
+    /// proxy and client ([`max_udp_payload_size`](swiftwater_quic::TransportConfig::max_udp_payload_size) of at most
+    /// [`MAX_PAYLOAD_BESIDE_REPORT`]).
     #[must_use]
     pub fn tecc(self) -> Self {
-        self.feedback("tecc-client")
+        let limited = self.transport(|transport| {
+            let limit = &mut transport.max_udp_payload_size;
+            *limit = (*limit).min(MAX_PAYLOAD_BESIDE_REPORT);
+        });
+        limited.feedback("tecc-client")
     }
 
     /// Stores sessions and address validation tokens in `store` for the next connection to the same

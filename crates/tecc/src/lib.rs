@@ -3,6 +3,7 @@
 //!
 //! - [`Repair`]: what the proxy has sent and may have to send again.
 //! - [`TunnelReport`]: what the proxy tells the client about rate, queue and repairs; [`Reporter`]: when.
+//! - [`REPORT_ROOM`], [`MAX_PAYLOAD_BESIDE_REPORT`]: how large payloads may be so that reports share packets with them.
 //! - [`queue_limit`], [`MAX_QUEUE_DELAY`]: what may wait at the proxy, and for how long.
 //! - [`is_numbered`], [`URGENCY_OF_REPAIRS`], [`URGENCY_OF_REPORTS`]: which payloads have numbers, and what goes ahead of them.
 //! - [`Classifier`]: what became of the packets that the client misses.
@@ -18,6 +19,7 @@ mod queue;
 mod repair;
 mod report;
 mod reporter;
+mod room;
 mod urgency;
 
 pub use classify::{Classifier, LossPlace, LostPackets};
@@ -26,4 +28,5 @@ pub use queue::{MAX_QUEUE_DELAY, queue_limit};
 pub use repair::{Repair, RepairLimits, RepairStats};
 pub use report::{MalformedReport, ReportFlags, TunnelReport};
 pub use reporter::{Reporter, ReporterConfig, TunnelState};
+pub use room::{MAX_PAYLOAD_BESIDE_REPORT, REPORT_ROOM};
 pub use urgency::{URGENCY_OF_REPAIRS, URGENCY_OF_REPORTS};

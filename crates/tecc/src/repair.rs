@@ -20,6 +20,8 @@ pub struct RepairLimits {
     /// Bytes of payloads that are kept, each counted as its datagram and 64 bytes; beyond them the oldest are not sent
     /// again. Default 256 KiB.
     pub most_bytes: usize,
+    /// Round trips between proxy and client, and variations of them, after which a payload is not sent again. Default 4.
+    pub round_trips: u32,
     /// How long after it first left a payload is sent again at most, however long a round trip takes. Default 400 ms.
     pub longest: Duration,
 }
@@ -29,19 +31,34 @@ impl Default for RepairLimits {
         Self {
             attempts: 3,
             most_bytes: 256 << 10,
+            round_trips: 4,
             longest: Duration::from_millis(400),
         }
     }
 }
 
 impl RepairLimits {
-    /// How long after it first left a payload is sent again: four smoothed round trips, four times their
-    /// variation and the default `max_ack_delay` of RFC 9000, within the limit. What is older, the sender has sent
+    /// Limits of a tunnel that reports: twice as often, and for twice as many round trips. Its sender leaves losses
+    /// to it until it says that it gives a payload up, while one without reports has soon sent the payload again itself.
+    #[must_use]
+    pub const fn with_reports(self) -> Self {
+        Self {
+            attempts: self.attempts.saturating_mul(2),
+            round_trips: self.round_trips.saturating_mul(2),
+            ..self
+        }
+    }
+
+    /// How long after it first left a payload is sent again: `round_trips` smoothed round trips, as many times their
+    /// variation, and the default `max_ack_delay` of RFC 9000, within the limit. What is older, the sender has sent
     /// again itself. Without the last term, losses that only a probe timeout finds (RFC 9002, section 6.2) would be too
     /// old on short paths. The time for which it waited at the proxy before does not count: round trips do not contain
     /// it, and behind a queue as long as the horizon nothing would ever be sent again.
     pub fn horizon(&self, smoothed_rtt: Duration, rtt_var: Duration) -> Duration {
-        (4 * smoothed_rtt + 4 * rtt_var + MAX_ACK_DELAY).min(self.longest)
+        let round_trips = smoothed_rtt
+            .saturating_add(rtt_var)
+            .saturating_mul(self.round_trips);
+        round_trips.saturating_add(MAX_ACK_DELAY).min(self.longest)
     }
 }
 

@@ -109,6 +109,11 @@ fn an_old_payload_is_not_sent_again() {
     let millis = Duration::from_millis;
     assert_eq!(limits.horizon(millis(20), millis(5)), millis(125));
     assert_eq!(limits.horizon(millis(200), millis(50)), limits.longest);
+    // The sender leaves losses to a tunnel that reports, so it takes its time.
+    let reporting = limits.with_reports();
+    assert_eq!(reporting.horizon(millis(20), millis(5)), millis(225));
+    assert_eq!(reporting.horizon(millis(200), millis(50)), limits.longest);
+    assert_eq!(reporting.attempts, 2 * limits.attempts);
     // A probe timeout and a round trip until its probe is acknowledged: RFC 9002, section 6.2.1.
     let (rtt, variation) = (millis(5), millis(1));
     let found = rtt + 4 * variation + millis(25) + rtt;

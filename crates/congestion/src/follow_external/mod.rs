@@ -6,6 +6,7 @@
 //!
 //! | rule | |
 //! |---|---|
+//! | delay | `theta` counts round trips without the wait in the tunnel's queue, which reports pass by |
 //! | trust | not more than twice the delivery rate seen: reports come through the client |
 //! | upstream | losses while the rate is followed are those before the tunnel: from the first on, CUBIC limits the rate too |
 //! | decay | without a report for two intervals and a round trip, the rate falls by a tenth per interval |
@@ -46,6 +47,8 @@ pub struct FollowExternalConfig {
     pub lifetime: Duration,
     /// The law.
     pub law: RateLawConfig,
+    /// `theta` counts round trips without the wait in the tunnel's queue; default on.
+    pub exclude_queue: bool,
     /// Not more than twice the delivery rate is sent; default on.
     pub trust: bool,
     /// CUBIC limits the rate after a loss before the tunnel; default on.
@@ -61,6 +64,7 @@ impl Default for FollowExternalConfig {
         Self {
             lifetime: Duration::from_millis(500),
             law: RateLawConfig::default(),
+            exclude_queue: true,
             trust: true,
             upstream: true,
             decay: true,
@@ -72,6 +76,7 @@ impl Default for FollowExternalConfig {
 tunable!(FollowExternalConfig {
     "lifetime" => lifetime in Duration::from_millis(1)..=Duration::from_secs(10),
         "time for which a report counts";
+    "exclude-queue" => exclude_queue, "theta counts round trips without the wait in the tunnel's queue";
     "trust" => trust, "send at most twice the delivery rate";
     "upstream" => upstream, "CUBIC limits the rate after a loss before the tunnel";
     "decay" => decay, "the rate falls while reports are missing";
@@ -88,6 +93,7 @@ const LIVE: &[&str] = &[
     "smooth",
     "drop-rule",
     "probe",
+    "exclude-queue",
     "trust",
     "upstream",
     "decay",
@@ -161,7 +167,8 @@ impl FollowExternal {
     fn rate(&self) -> Option<Bandwidth> {
         let fresh = self.report.filter(|fresh| fresh.until > self.now)?;
         let rtt = self.rtt?;
-        let law = self.law.rate(self.now, rtt.smoothed, self.packet)?;
+        let delay = self.signal_delay(&fresh.report, rtt);
+        let law = self.law.rate(self.now, delay, self.packet)?;
         let mut rate = law.as_bytes_per_sec() as f64;
         if self.config.trust {
             rate = rate.min(self.most(rtt));
@@ -182,6 +189,17 @@ impl FollowExternal {
         // Two packets per round trip, so that there always is an answer.
         let least = Bandwidth::from_transfer(self.packet.times(2).get(), rtt.smoothed);
         Some(Bandwidth::from_bytes_per_sec(rate as u64).max(least))
+    }
+
+    /// How long it takes until what a report says has an effect at the tunnel: a round trip, but for the wait in the
+    /// tunnel's queue, which the report does not share. With the wait a queue makes its own drain slower, and where repairs
+    /// take a part of the rate it grows without need.
+    fn signal_delay(&self, report: &ExternalRate, rtt: Times) -> Duration {
+        if !self.config.exclude_queue {
+            return rtt.smoothed;
+        }
+        let wait = report.rate.time_to_send(report.queue.get());
+        rtt.smoothed.saturating_sub(wait).max(rtt.min)
     }
 
     /// The most that is sent, whatever the reports say, bytes/s.
@@ -321,7 +339,10 @@ impl Controller for FollowExternal {
             return;
         }
         let rtt = self.rtt.map_or(external.age, |rtt| rtt.smoothed);
-        self.law.on_report(now, external, rtt, self.packet);
+        let delay = self
+            .rtt
+            .map_or(external.age, |rtt| self.signal_delay(external, rtt));
+        self.law.on_report(now, external, delay, self.packet);
         self.report = Some(Fresh {
             report: *external,
             stale_at: now + 2 * external.interval + rtt,

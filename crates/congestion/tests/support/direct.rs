@@ -11,8 +11,8 @@ use std::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use swiftwater_congestion::{
-    AckBatch, Controller, ControllerFactory, EcnBatch, EcnCounts, Env, EpisodeId, LossBatch,
-    LossCause, Round, RttView,
+    AckBatch, Controller, ControllerFactory, EcnBatch, EcnCounts, Env, EpisodeId, ExternalRate,
+    LossBatch, LossCause, Round, RttView,
 };
 use swiftwater_units::{ByteCount, Instant, PacketCount, PathId};
 
@@ -107,6 +107,18 @@ impl Direct {
 
     fn newest_sent_at(&self) -> Instant {
         self.sent_at.unwrap_or(self.now - self.rtt.latest)
+    }
+
+    /// A tunnel reports.
+    pub fn report(&mut self, report: &ExternalRate) {
+        let now = self.now;
+        self.with(|cc, env| cc.on_external_rate(now, report, env));
+    }
+
+    /// The pacing rate, Mbit/s.
+    pub fn paced_mbps(&self) -> f64 {
+        let rate = self.cc.pacing(&self.rtt).rate.expect("it paces");
+        rate.as_bps() as f64 / 1e6
     }
 
     /// An ACK of a flow that fills its window.

@@ -20,7 +20,7 @@ use super::setup::{App, FeedbackPolicies, FlowPaths, FlowSpec, LinkSpec, Transpo
 use super::streaming;
 use super::tunnel;
 
-const KEYS: [&str; 31] = [
+const KEYS: [&str; 32] = [
     "name",
     "app",
     "cc",
@@ -52,6 +52,7 @@ const KEYS: [&str; 31] = [
     tunnel::KEYS[2],
     tunnel::KEYS[3],
     tunnel::KEYS[4],
+    tunnel::KEYS[5],
 ];
 
 /// Default recovery policy: every loss is retransmitted once.

@@ -204,6 +204,8 @@ pub struct TunnelSpec {
     pub router: usize,
     /// What carries the packets, and what the proxy does with lost ones.
     pub config: TunnelConfig,
+    /// Bytes by which packets between proxy and client are larger than their payloads need: room for a report.
+    pub report_room: u16,
     /// The congestion controller of the connection between proxy and client.
     pub controller: Arc<dyn ControllerFactory>,
     /// Its loss recovery: copies of what streams carry. Datagrams are sent once, whatever it is.

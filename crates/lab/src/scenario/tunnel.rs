@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use swiftwater_policies::Policies;
 use swiftwater_sim::apps::{Carriage, TunnelConfig};
+use swiftwater_tecc::REPORT_ROOM;
 
 use super::error::{Read, known_names};
 use super::flows::{ARQ, World};
@@ -11,16 +12,20 @@ use super::reader::Reader;
 use super::setup::{App, TunnelSpec};
 
 /// The keys.
-pub(super) const KEYS: [&str; 5] = [
+pub(super) const KEYS: [&str; 6] = [
     "tunnel",
     "tunnel_at",
     "tunnel_cc",
     "tunnel_recovery",
     "report_loss",
+    "report_room",
 ];
 
 /// No tunnel.
 const NONE: &str = "none";
+
+/// The most by which packets may be larger than their payloads need, bytes.
+const MOST_ROOM: u16 = 200;
 
 /// The kinds of tunnels: name, carriage, repair, reports.
 const KINDS: [(&str, Carriage, bool, bool); 5] = [
@@ -75,6 +80,9 @@ pub(super) fn read(
         let why = "only the tunnel `tecc` reports";
         return Err(row.fault("report_loss", why));
     }
+    let most_room = u64::from(MOST_ROOM);
+    let report_room = row.whole("report_room", 0..=most_room)?;
+    let report_room = report_room.and_then(|room| u16::try_from(room).ok());
     Ok(Some(TunnelSpec {
         router: router as usize,
         config: TunnelConfig {
@@ -83,6 +91,7 @@ pub(super) fn read(
             reports: *reports,
             report_loss,
         },
+        report_room: report_room.unwrap_or(REPORT_ROOM),
         controller: controller.map_err(|error| row.fault("tunnel_cc", error.to_string()))?,
         recovery: Arc::new(Policies::default().with_reinjector(reinjector)),
     }))

@@ -100,7 +100,7 @@ fn transport(setup: &Setup, spec: &TunnelSpec) -> TransportConfig {
     TransportConfig {
         controller: Arc::clone(&spec.controller),
         policies: Arc::clone(&spec.recovery),
-        initial_max_datagram_size: setup.datagram_size + OVERHEAD,
+        initial_max_datagram_size: setup.datagram_size + OVERHEAD + spec.report_room,
         mtu_discovery: None,
         max_idle_timeout: None,
         stream_receive_window: window,

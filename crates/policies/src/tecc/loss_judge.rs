@@ -2,7 +2,7 @@
 //! server doesn't.
 //!
 //! While the client passes reports of the tunnel on, a missing packet is lost when the client says where it was lost,
-//! or when the repair and the news of it would have come by then. Before the first report and when reports have
+//! or when the tunnel would have repaired it or given it up by then. Before the first report and when reports have
 //! ceased, the configured thresholds hold (RFC 9002, section 6.1). A report counts for four intervals or one and a
 //! half round trips; as a tunnel is silent while nothing passes, a packet sent after the last one is given one and a
 //! half round trips to bring another.
@@ -35,6 +35,9 @@ const GIVEN_UP_AT_ONCE: f64 = 8.0;
 pub struct TeccLossJudgeConfig {
     /// Losses that the tunnel repairs are left to it; default on.
     pub suppress: bool,
+    /// A packet without news is lost when the tunnel has given it up by all means; otherwise when one repair and the news
+    /// of it would have come. Default on.
+    pub whole_horizon: bool,
     /// The probe timeout is longer by the time that a repair takes; default on.
     pub extend_pto: bool,
     /// Share of the packets that clients are believed that the tunnel gave up, so that their loss is no sign of congestion:
@@ -46,6 +49,7 @@ impl Default for TeccLossJudgeConfig {
     fn default() -> Self {
         Self {
             suppress: true,
+            whole_horizon: true,
             extend_pto: true,
             given_up: 0.0,
         }
@@ -54,6 +58,7 @@ impl Default for TeccLossJudgeConfig {
 
 tunable!(TeccLossJudgeConfig {
     "suppress" => suppress, "leave losses to the tunnel that it repairs";
+    "whole-horizon" => whole_horizon, "wait for as long as the tunnel repairs before a packet without news is lost";
     "extend-pto" => extend_pto, "lengthen the probe timeout by the time of a repair";
     "given-up" => given_up in 0.0..=1.0, "share of packets whose loss is no sign of congestion if the tunnel gave them up";
 });
@@ -192,7 +197,12 @@ impl LossJudge for TeccLossJudge {
             }
             None => {}
         }
-        let safe_at = candidate.sent_at + candidate.rtt * 9 / 8 + report.message.repair_time();
+        let repair = if self.config.whole_horizon {
+            report.message.horizon()
+        } else {
+            report.message.repair_time()
+        };
+        let safe_at = candidate.sent_at + candidate.rtt * 9 / 8 + repair;
         if now >= safe_at {
             self.suspects += 1;
             return LossVerdict::Lost;

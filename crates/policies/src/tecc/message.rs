@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use swiftwater_quic::policy::{FeedbackPayload, ReceivedFeedback};
-use swiftwater_tecc::{LossPlace, LostPackets, ReportFlags};
+use swiftwater_tecc::{LossPlace, LostPackets, RepairLimits, ReportFlags};
 use swiftwater_units::{Bandwidth, ByteCount};
 use swiftwater_wire::frame::{FeedbackKind, MAX_FEEDBACK_SIZE};
 use swiftwater_wire::{DecodeError, Reader, VarInt, Writer};
@@ -63,6 +63,12 @@ impl TeccMessage {
             .smoothed_rtt
             .saturating_add(self.rtt_var.saturating_mul(4));
         horizon.saturating_add(self.interval()).min(LONGEST_REPAIR)
+    }
+
+    /// How long after it left the tunnel a packet is given up there at the latest: the tunnel repairs for as long.
+    pub fn horizon(&self) -> Duration {
+        let limits = RepairLimits::default().with_reports();
+        limits.horizon(self.smoothed_rtt, self.rtt_var)
     }
 
     /// The payload, of `max_size` bytes at most: of the lost packets as many as fit, the first ones of

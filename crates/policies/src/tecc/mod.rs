@@ -19,3 +19,4 @@ pub use client_feedback::{TeccClientFeedback, TeccClientFeedbackConfig};
 pub use feedback::{TeccFeedback, TeccFeedbackConfig};
 pub use loss_judge::{TeccLossJudge, TeccLossJudgeConfig};
 pub use message::TeccMessage;
+pub use swiftwater_tecc::MAX_PAYLOAD_BESIDE_REPORT;

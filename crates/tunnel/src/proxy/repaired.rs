@@ -38,7 +38,10 @@ impl Repaired {
     pub(super) fn new(agreement: Agreement, limits: RepairLimits) -> Self {
         Self {
             agreement,
-            repair: Repair::new(limits),
+            repair: Repair::new(match agreement.reports() {
+                Some(_) => limits.with_reports(),
+                None => limits,
+            }),
             reporter: None,
             is_changed: false,
             not_before: None,

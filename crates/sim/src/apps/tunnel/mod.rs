@@ -48,7 +48,8 @@ pub enum Carriage {
 pub struct TunnelConfig {
     /// What carries UDP payloads.
     pub carriage: Carriage,
-    /// The proxy sends lost datagrams again, within these limits; only with [`Carriage::Datagrams`].
+    /// The proxy sends lost datagrams again, within these limits ([`RepairLimits::with_reports`] of them if it reports); only
+    /// with [`Carriage::Datagrams`].
     pub repair: Option<RepairLimits>,
     /// The proxy reports, and the client passes the reports on; only with `repair`.
     pub reports: bool,

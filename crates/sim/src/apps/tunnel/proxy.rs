@@ -61,7 +61,13 @@ impl TunnelProxy {
             config,
             target,
             handle: None,
-            repair: config.repair.map(Repair::new),
+            repair: config.repair.map(|limits| {
+                Repair::new(if config.reports {
+                    limits.with_reports()
+                } else {
+                    limits
+                })
+            }),
             reporter: None,
             timer: None,
             segments: Segments::default(),
