@@ -405,3 +405,33 @@ async fn clients_begin_only_in_a_version_that_they_support() {
         Err(BuildError::Version(VERSION_1))
     ));
 }
+
+#[tokio::test]
+async fn servers_leave_room_for_reports_to_a_client_with_tecc() {
+    guard(async {
+        let (server, certificate) = server(ServerBuilder::tecc);
+        let largest = async |change: fn(ClientBuilder) -> ClientBuilder| {
+            let client = change(client().trust_only([certificate.clone()]));
+            let client = client.build().unwrap();
+            let (ours, theirs) = connect(&server, &client).await.unwrap();
+            // Loopback carries all packets of the search for larger datagrams.
+            let (sent, received) = tokio::join!(
+                async {
+                    let mut stream = theirs.open_uni().await.unwrap();
+                    stream.write_all(&[0; 1_000_000]).await.unwrap();
+                    stream.finish().unwrap();
+                },
+                async {
+                    let mut stream = ours.accept_uni().await.unwrap();
+                    stream.read_to_end(1_000_000).await.unwrap().len()
+                }
+            );
+            assert_eq!((sent, received), ((), 1_000_000));
+            theirs.stats().paths[0].max_datagram_size
+        };
+        assert!(largest(|builder| builder).await > 1_400);
+        let limited = largest(ClientBuilder::tecc).await;
+        assert!((1_200..=1_334).contains(&limited), "{limited}");
+    })
+    .await;
+}

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use swiftwater::tls::ClientAuthorities;
 use swiftwater_acme::Progress;
@@ -53,6 +53,8 @@ pub(super) struct Reloader<'a> {
     pub(super) args: &'a ServeArgs,
     /// The configuration at the start of the server.
     pub(super) started: &'a Config,
+    /// The configuration in use: that of the start, or of the last reload that succeeded.
+    pub(super) applied: Mutex<Config>,
     pub(super) live: watch::Sender<Live>,
     pub(super) certificates: Arc<Certificates>,
     /// Whose certificates clients may have, if they are asked for one.
@@ -85,10 +87,11 @@ impl Reloader<'_> {
         let reports = self.live.borrow().reports.clone();
         match progress {
             Progress::Obtained(certificate) => {
-                // A configuration that can't be read now does not keep a certificate from being used.
-                let config = effective(self.args).unwrap_or_else(|_| self.started.clone());
+                // Changes of the file wait for a reload.
+                let applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
                 let next =
-                    identities(&config, StateFiles::Created).and_then(|all| certificates(&all));
+                    identities(&applied, StateFiles::Created).and_then(|all| certificates(&all));
+                drop(applied);
                 match next {
                     Ok(next) => self.certificates.replace_with(&next),
                     Err(failure) => return log::announce_failed_reload(&failure, &reports),
@@ -116,6 +119,9 @@ impl Reloader<'_> {
         self.live.send_replace(live);
         self.logging
             .set_level(config.log.level.map(super::args::LogLevel::as_str));
+        let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
+        applied.clone_from(&config);
+        drop(applied);
         Ok(config)
     }
 }

@@ -40,7 +40,7 @@ mod tunnel_usages;
 mod upstreams;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use swiftwater::Server;
 use swiftwater::tls::ClientAuthorities;
@@ -133,6 +133,7 @@ pub(crate) async fn run(args: ServeArgs, logging: &Logging) -> Result<(), Failur
     let reloader = Reloader {
         args: &args,
         started: &config,
+        applied: Mutex::new(config.clone()),
         live,
         certificates: Arc::clone(&certificates),
         clients: clients.clone(),
