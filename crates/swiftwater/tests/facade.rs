@@ -418,7 +418,7 @@ async fn servers_leave_room_for_reports_to_a_client_with_tecc() {
             let (sent, received) = tokio::join!(
                 async {
                     let mut stream = theirs.open_uni().await.unwrap();
-                    stream.write_all(&[0; 1_000_000]).await.unwrap();
+                    stream.write_all(&vec![0; 1_000_000]).await.unwrap();
                     stream.finish().unwrap();
                 },
                 async {
