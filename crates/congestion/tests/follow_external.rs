@@ -27,10 +27,10 @@ fn paced(specification: &str, wait: u64) -> f64 {
 
 #[test]
 fn a_queue_is_drained_in_two_round_trips_without_the_wait_in_it() {
-    // A megabyte a second, less what is above the target of 5 ms over `theta`.
-    let law = |wait: f64, theta: f64| 8.0 * (1.0 - (wait - 5.0) / theta);
+    // A megabyte a second, less what is above the target, an interval of 20 ms, over `theta`.
+    let law = |wait: f64, theta: f64| 8.0 * (1.0 - (wait - 20.0) / theta);
     let without_start = "follow-external:startup=off";
-    for wait in [20, 100] {
+    for wait in [40, 100] {
         let rate = paced(without_start, wait);
         assert!((rate - law(wait as f64, 200.0)).abs() < 0.1, "{rate}");
         let rate = paced(&format!("{without_start},exclude-queue=off"), wait);

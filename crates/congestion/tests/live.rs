@@ -123,6 +123,7 @@ fn law_alone() -> FollowExternalConfig {
             smooth: false,
             drop_rule: false,
             startup: false,
+            target_intervals: 0.0,
             ..RateLawConfig::default()
         },
         trust: false,
@@ -184,7 +185,7 @@ fn without_fresh_reports_cubic_takes_over() {
 #[test]
 fn the_follower_of_an_external_rate_is_chosen_by_name() {
     let mut t = Transport::new(
-        by_name("follow-external:lifetime=1s,target=10ms,startup=off,trust=off,decay=off,beta=0.8")
+        by_name("follow-external:lifetime=1s,target=10ms,target-intervals=0,startup=off,trust=off,decay=off,beta=0.8")
             .unwrap()
             .as_ref(),
     );

@@ -25,6 +25,8 @@ fn steady() -> RateLawConfig {
     RateLawConfig {
         startup: false,
         probe: false,
+        // That of the calculation that the test repeats: 5 ms.
+        target_intervals: 0.0,
         ..RateLawConfig::default()
     }
 }

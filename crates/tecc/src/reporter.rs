@@ -16,7 +16,8 @@ const DROP: f64 = 0.7;
 pub struct ReporterConfig {
     /// Least time between two reports; default 5 ms.
     pub min_interval: Duration,
-    /// Queue that is left standing, as time at the reported rate; twice it is urgent. Default 5 ms.
+    /// Queue that is left standing at least, as time at the reported rate; otherwise it is that of a period between reports. Twice
+    /// it is urgent. Default 5 ms.
     pub queue_target: Duration,
     /// Bytes of two full payloads, the least such queue; default 2,400.
     pub least_queue_target: ByteCount,
@@ -145,7 +146,7 @@ impl Reporter {
         };
         self.is_changed |= passed(&last.state);
         let fell = (state.rate.as_bps() as f64) < last.state.rate.as_bps() as f64 * DROP;
-        let limit = self.queue_target(last.state.rate).times(2);
+        let limit = self.queue_target(&last).times(2);
         let crossed = last.state.queue <= limit && state.queue > limit;
         let gave_up = state.repair.abandoned > last.state.repair.abandoned;
         let (settled, since) = self.settled;
@@ -158,8 +159,9 @@ impl Reporter {
         self.is_changed |= self.is_urgent;
     }
 
-    fn queue_target(&self, rate: Bandwidth) -> ByteCount {
-        let standing = ByteCount::new(rate.bytes_in(self.config.queue_target));
+    fn queue_target(&self, last: &Sent) -> ByteCount {
+        let standing = self.config.queue_target.max(last.period);
+        let standing = ByteCount::new(last.state.rate.bytes_in(standing));
         standing.max(self.config.least_queue_target)
     }
 

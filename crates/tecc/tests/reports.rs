@@ -153,9 +153,9 @@ fn what_is_urgent_leaves_after_five_milliseconds() {
     let fell = urgent(|state| state.rate = Bandwidth::from_mbps(5)).unwrap();
     assert!(fell.flags.bandwidth_drop);
     assert_eq!(urgent(|state| state.rate = Bandwidth::from_mbps(6)), None);
-    // Twice the 5 ms at 8 Mbit/s that may stand.
-    assert!(urgent(|state| state.queue = ByteCount::new(10_001)).is_some());
-    assert_eq!(urgent(|state| state.queue = ByteCount::new(9_000)), None);
+    // Twice the 30 ms at 8 Mbit/s that may stand.
+    assert!(urgent(|state| state.queue = ByteCount::new(60_001)).is_some());
+    assert_eq!(urgent(|state| state.queue = ByteCount::new(59_000)), None);
     let gave_up = urgent(|state| state.repair.abandoned = 1).unwrap();
     assert_eq!(gave_up.abandoned, 1);
 }

@@ -35,8 +35,11 @@ pub struct RateLawConfig {
     pub theta: f64,
     /// Least `theta`, 1 ms to 1 s; default 20 ms.
     pub least_theta: Duration,
-    /// Queue that is left standing, as time at the reported rate, 0 to 1 s; default 5 ms. At least two packets.
+    /// Queue that is left standing at least, as time at the reported rate, 0 to 1 s; default 5 ms. At least two packets.
     pub target: Duration,
+    /// Queue that is left standing, as time at the reported rate in intervals between reports, 0 to 16; default 1. Until the
+    /// next report the sender does not see a rate that rises, and a tunnel without a queue does not use it.
+    pub target_intervals: f64,
     /// Rate and queue are smoothed; default on.
     pub smooth: bool,
     /// A sudden fall of the rate is followed at once, with half of `theta` for a round trip; default on.
@@ -53,6 +56,7 @@ impl Default for RateLawConfig {
             theta: 2.0,
             least_theta: Duration::from_millis(20),
             target: Duration::from_millis(5),
+            target_intervals: 1.0,
             smooth: true,
             drop_rule: true,
             startup: true,
@@ -65,7 +69,9 @@ tunable!(RateLawConfig {
     "theta" => theta in 0.25..=16.0, "time within which a queue is drained, in round-trip times";
     "least-theta" => least_theta in Duration::from_millis(1)..=Duration::from_secs(1), "the least such time";
     "target" => target in Duration::ZERO..=Duration::from_secs(1),
-        "queue that is left standing, as time at the reported rate";
+        "queue that is left standing at least, as time at the reported rate";
+    "target-intervals" => target_intervals in 0.0..=16.0,
+        "queue that is left standing, as time at the reported rate in intervals between reports";
     "smooth" => smooth, "smooth rate and queue";
     "drop-rule" => drop_rule, "follow a sudden fall of the rate at once";
     "startup" => startup, "twice the reported rate at the start";
@@ -80,6 +86,8 @@ pub struct RateLaw {
     rate: Option<f64>,
     /// Bytes, smoothed.
     queue: f64,
+    /// Between two reports.
+    interval: Duration,
     app_limited: bool,
     /// `theta` is halved until then.
     fell_until: Option<Instant>,
@@ -99,6 +107,7 @@ impl RateLaw {
             config,
             rate: None,
             queue: 0.0,
+            interval: Duration::ZERO,
             app_limited: false,
             fell_until: None,
             in_startup: config.startup,
@@ -144,6 +153,7 @@ impl RateLaw {
             _ => (self.rate, self.queue) = (Some(rate), queue),
         }
         self.app_limited = report.app_limited;
+        self.interval = report.interval;
         self.is_reported = true;
         if queue > self.target(rate, packet) || report.congestion {
             self.in_startup = false;
@@ -195,7 +205,8 @@ impl RateLaw {
 
     /// Bytes that may stand in the queue.
     fn target(&self, rate: f64, packet: ByteCount) -> f64 {
-        let standing = rate * self.config.target.as_secs_f64();
+        let intervals = self.interval.mul_f64(self.config.target_intervals);
+        let standing = rate * self.config.target.max(intervals).as_secs_f64();
         standing.max(packet.times(2).get() as f64)
     }
 }

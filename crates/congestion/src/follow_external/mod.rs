@@ -90,6 +90,7 @@ const LIVE: &[&str] = &[
     "theta",
     "least-theta",
     "target",
+    "target-intervals",
     "smooth",
     "drop-rule",
     "probe",
