@@ -142,7 +142,7 @@ fn the_start_ends_with_a_queue_a_congestion_event_or_a_rate_that_does_not_grow()
         law
     };
     let mut law = start();
-    law.on_report(at(20), &report(8.0, 6_000.0), RTT, PACKET);
+    law.on_report(at(20), &report(8.0, 21_000.0), RTT, PACKET);
     assert!(!law.in_startup(), "a queue");
 
     let mut law = start();

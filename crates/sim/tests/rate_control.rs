@@ -86,7 +86,8 @@ fn a_rate_from_outside_reaches_the_controller() {
     let mut pair = pair(Arc::new(config));
     let now = pair.now();
     let rate = Bandwidth::from_mbps(2);
-    let external = ExternalRate::new(rate, ByteCount::new(2_400), Duration::ZERO);
+    // What may stand: 20 ms between two reports at that rate.
+    let external = ExternalRate::new(rate, ByteCount::new(5_000), Duration::ZERO);
     let connection = pair.connection(Side::Server).unwrap();
     assert!(!connection.on_external_rate(now, PathId::new(1), &external));
     assert!(connection.on_external_rate(now, PathId::ZERO, &external));
