@@ -16,10 +16,8 @@ const DROP: f64 = 0.7;
 pub struct ReporterConfig {
     /// Least time between two reports; default 5 ms.
     pub min_interval: Duration,
-    /// Queue that is left standing at least, as time at the reported rate; otherwise it is that of a period between reports. Twice
-    /// it is urgent. Default 5 ms.
-    pub queue_target: Duration,
-    /// Bytes of two full payloads, the least such queue; default 2,400.
+    /// Bytes of two full payloads, the least queue that is left standing; default 2,400. Otherwise it is what leaves in a period
+    /// between reports; twice as much is urgent.
     pub least_queue_target: ByteCount,
 }
 
@@ -27,7 +25,6 @@ impl Default for ReporterConfig {
     fn default() -> Self {
         Self {
             min_interval: Duration::from_millis(5),
-            queue_target: Duration::from_millis(5),
             least_queue_target: ByteCount::new(2_400),
         }
     }
@@ -160,8 +157,7 @@ impl Reporter {
     }
 
     fn queue_target(&self, last: &Sent) -> ByteCount {
-        let standing = self.config.queue_target.max(last.period);
-        let standing = ByteCount::new(last.state.rate.bytes_in(standing));
+        let standing = ByteCount::new(last.state.rate.bytes_in(last.period));
         standing.max(self.config.least_queue_target)
     }
 
